@@ -1,4 +1,5 @@
-// The three kinds of failure: Error (the user's input), DeviceError (the machine), InternalError (ours, thrown by ensure).
+// The three kinds of failure: Error (the user's input), DeviceError (the machine), InternalError (ours, thrown by
+// ensure).
 #pragma once
 
 #include <fmt/core.h>
@@ -10,8 +11,8 @@
 
 namespace rlx {
 
-/// Bad input: a file, shape, dtype, axis, index or option. The message names the thing, its value and what was expected;
-/// lower case, no full stop. Nothing is lost: every object that took part stays usable.
+/// Bad input: a file, shape, dtype, axis, index or option. The message names the thing, its value and what was
+/// expected; lower case, no full stop. Nothing is lost: every object that took part stays usable.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
