@@ -1,0 +1,65 @@
+// Builder: makes a graph node by node, infers types at once, and shares equal nodes.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "ir/op.h"
+
+namespace rlx {
+
+class Builder {
+ public:
+  Builder() = default;
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
+
+  /// A graph input; names are unique. Throws Error for an empty or used name, or a symbol with other bounds than
+  /// before.
+  Value input(std::string_view name, TensorType type);
+
+  /// Adds a node, or finds the equal one. Throws Error that names op, operand types and the rule that fails.
+  Values emit(const OpDef& op, Attrs attrs, std::span<const Value> operands, std::vector<GraphPtr> bodies = {},
+              std::uint32_t instance = 0);
+  /// The same for an op of one result.
+  template <class A>
+  Value emit_one(const Op<A>& op, A attrs, std::initializer_list<Value> operands) {
+    return emit(op, Attrs(std::move(attrs)), std::span(operands.begin(), operands.size()))[0];
+  }
+
+  /// Declares a state: a graph input and its next value, of equal type; names are unique.
+  void state(std::string_view name, Value input, Value output);
+  /// Declares an equality for run time (unless provable); a provable difference is an Error.
+  void check(const Dim& left, const Dim& right, std::string_view why);
+  /// Labels a value.
+  void label(Value value, std::string_view text);
+
+  /// Adds the nodes of `body` with `arguments` in place of its inputs; gives its outputs. The body's symbols are this
+  /// graph's.
+  Values inline_graph(const Graph& body, std::span<const Value> arguments);
+
+  /// Ends building. Unnamed outputs have empty names. The builder is empty afterwards.
+  Graph finish(std::span<const Value> outputs, std::vector<std::string> names = {});
+  Graph finish(std::initializer_list<Value> outputs) { return finish(std::span(outputs.begin(), outputs.size())); }
+
+  const Graph& graph() const { return graph_; }
+  /// Known elements of a small integer tensor, or null.
+  const std::vector<Dim>* known(Value v) const;
+  /// Throws Error unless `v` belongs to this builder.
+  void own(Value v) const;
+
+ private:
+  void note_symbols(const TensorType& type);
+  Values results(Id id);
+
+  Graph graph_;
+  std::unordered_multimap<std::size_t, Id> interned_;
+  std::unordered_map<std::string, Id> input_ids_;
+  std::unordered_map<std::size_t, std::size_t> check_ids_;  // hash -> position
+};
+
+inline const TensorType& Value::type() const { return builder->graph().type(at); }
+
+}  // namespace rlx

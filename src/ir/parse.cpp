@@ -1,0 +1,351 @@
+// Reading the text form: a recursive-descent parser over Builder, so that every node is inferred and checked as it is
+// read.
+#include <algorithm>
+#include <charconv>
+#include <unordered_map>
+
+#include "core/checked.h"
+#include "core/error.h"
+#include "ir/print.h"
+
+namespace rlx {
+
+namespace {
+
+constexpr int deepest_body = 32;
+
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+}
+
+// Comments become blanks, so that positions stay what they are.
+std::string without_comments(std::string_view text) {
+  std::string s(text);
+  bool quoted = false;
+  for (std::size_t i = 0; i < s.size(); ++i) {
+    if (s[i] == '"') quoted = !quoted;
+    if (quoted && s[i] == '\\') ++i;
+    if (quoted || s[i] != '#') continue;
+    // `%3#1` names a result; a comment follows a blank or begins a line.
+    if (i > 0 && s[i - 1] != ' ' && s[i - 1] != '\n' && s[i - 1] != '\t') continue;
+    while (i < s.size() && s[i] != '\n') s[i++] = ' ';
+  }
+  return s;
+}
+
+class Parser {
+ public:
+  Parser(std::string_view text, const ParseOptions& options) : text_(text), options_(options) {}
+
+  Graph file() {
+    need("rlx");
+    const Index version = integer();
+    require(version == text_version, "text form {} is unknown, this program reads {}", version, text_version);
+    Graph g = graph({}, 0);
+    skip();
+    require(at_ == text_.size(), "text goes on behind the graph: \"{}\"", rest());
+    return g;
+  }
+
+  std::string place() const {
+    const std::string_view before = text_.substr(0, std::min(at_, text_.size()));
+    const auto line = std::ranges::count(before, '\n') + 1;
+    const std::size_t newline = before.rfind('\n');
+    return fmt::format("line {}, column {}", line, before.size() - (newline == before.npos ? 0 : newline + 1) + 1);
+  }
+
+ private:
+  // What one graph or body is read into.
+  struct Scope {
+    Builder builder;
+    NamedDims symbols;
+    std::unordered_map<std::string, Values> values;
+    std::unordered_map<std::string, Dim> dims;  // by text: sizes repeat
+  };
+
+  Graph graph(const NamedDims& outer, int depth) {
+    require(depth <= deepest_body, "bodies are nested deeper than {}", deepest_body);
+    Scope s;
+    s.symbols = outer;
+    need("graph");
+    need("(");
+    const std::size_t inputs = at_;
+    find_symbols(s);
+    at_ = inputs;
+    while (!take(")")) {
+      if (!s.builder.graph().inputs.empty()) need(",");
+      need("%");
+      const auto [key, name] = label();
+      need(":");
+      s.values[key] = {s.builder.input(name, type(s))};
+    }
+    if (take("dims")) skip_parentheses();
+    need("{");
+    return body(s, depth);
+  }
+
+  Graph body(Scope& s, int depth) {
+    std::vector<Check> checks;
+    for (;;) {
+      if (take("return")) break;
+      if (take("check")) {
+        checks.push_back(check(s));
+      } else if (take("state")) {
+        state(s);
+      } else {
+        node(s, depth);
+      }
+    }
+    Values outputs;
+    std::vector<std::string> names;
+    if (peek() == '%') {
+      do {
+        outputs.push_back(value(s));
+        names.push_back(peek() == '"' ? quoted() : "");
+      } while (take(","));
+    }
+    need("}");
+    if (take("names")) labels(s);
+    for (const Check& c : s.builder.graph().checks) {
+      require(std::ranges::find(checks, c) != checks.end(), "the check {} = {} \"{}\" is missing", c.left.text(),
+              c.right.text(), c.why);
+    }
+    for (const Check& c : checks) s.builder.check(c.left, c.right, c.why);
+    Graph g = s.builder.finish(outputs, names);
+    if (g.checks.size() == checks.size()) g.checks = std::move(checks);
+    return g;
+  }
+
+  // The dims clause follows the inputs that use it; it is read first.
+  void find_symbols(Scope& s) {
+    int open = 1;
+    while (open > 0) {
+      require(peek() != '\0', "the list of inputs does not end");
+      if (peek() == '"') {
+        quoted();
+      } else {
+        open += text_[at_] == '(' ? 1 : text_[at_] == ')' ? -1 : 0;
+        ++at_;
+      }
+    }
+    if (!take("dims")) return;
+    need("(");
+    do {
+      const std::string name = word();
+      need(":");
+      const Index lo = integer();
+      const Index hi = take("..") ? integer() : lo;
+      const Dim d = Dim::symbol(name, lo, hi);
+      require(s.symbols.emplace(name, d).second, "size symbol {} is declared twice", name);
+    } while (take(","));
+    need(")");
+  }
+
+  void skip_parentheses() {
+    need("(");
+    while (!take(")")) ++at_;
+  }
+
+  TensorType type(Scope& s) {
+    const std::string element = word();
+    DType dtype{};
+    if (!find_dtype(element, dtype)) dtype = parse_dtype(element);
+    const Encoding* encoding = nullptr;
+    Index axis = 0;
+    if (take(":")) {
+      const std::string name = word();
+      if (options_.encodings) {
+        const auto it = options_.encodings->find(name);
+        if (it != options_.encodings->end()) encoding = it->second;
+      }
+      require(encoding, "unknown encoding \"{}\"", name);
+      need("@");
+      axis = integer();
+    }
+    need("[");
+    std::vector<Dim> dims;
+    while (!take("]")) {
+      if (!dims.empty()) need(",");
+      require(dims.size() < 64, "a type has more than 64 sizes");
+      dims.push_back(dim(s));
+    }
+    return encoding ? TensorType(dtype, std::move(dims), *encoding, axis) : TensorType(dtype, std::move(dims));
+  }
+
+  Dim dim(Scope& s) {
+    skip();
+    std::size_t end = at_;
+    while (end < text_.size() &&
+           (is_word(text_[end]) || std::string_view("+-*").find(text_[end]) != std::string_view::npos))
+      ++end;
+    const bool simple = end < text_.size() && (text_[end] == ',' || text_[end] == ']');
+    if (simple) {
+      const auto it = s.dims.find(std::string(text_.substr(at_, end - at_)));
+      if (it != s.dims.end()) {
+        at_ = end;
+        return it->second;
+      }
+    }
+    const std::size_t begin = at_;
+    Dim d = parse_dim(text_, at_, s.symbols);
+    if (simple && at_ == end) s.dims.emplace(text_.substr(begin, end - begin), d);
+    return d;
+  }
+
+  void node(Scope& s, int depth) {
+    need("%");
+    const std::string key = label().first;
+    require(!s.values.contains(key), "%{} is defined twice", key);
+    need("=");
+    const std::string name = word();
+    const OpDef* op = options_.ops->find(name);
+    require(op != nullptr, "unknown op \"{}\"", name);
+    Values operands;
+    if (peek() == '%') {
+      do operands.push_back(value(s));
+      while (take(","));
+    }
+    Attrs attrs = op->default_attrs();
+    if (take("{")) {
+      static const NamedTensors none;
+      AttrReader reader(text_, at_, s.symbols, options_.data ? *options_.data : none);
+      attrs = op->parse(reader);
+    }
+    const Index instance = take("!") ? integer() : 0;
+    require(instance >= 0 && instance <= UINT32_MAX, "instance {} is out of range", instance);
+    need(":");
+    std::vector<TensorType> types;
+    if (is_word(peek())) {
+      do types.push_back(type(s));
+      while (take(","));
+    }
+    std::vector<GraphPtr> bodies;
+    if (take("=")) {
+      do bodies.push_back(std::make_shared<Graph>(graph(s.symbols, depth + 1)));
+      while (take(","));
+    }
+    const Values made =
+        s.builder.emit(*op, std::move(attrs), operands, std::move(bodies), static_cast<std::uint32_t>(instance));
+    require(made.size() == types.size(), "%{} states {} results, {} are inferred", key, types.size(), made.size());
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      require(made[i].type() == types[i], "%{} states {}, inferred is {}", key, types[i].text(), made[i].type().text());
+    }
+    s.values[key] = made;
+  }
+
+  Value value(Scope& s) {
+    need("%");
+    const std::string key = label().first;
+    const auto it = s.values.find(key);
+    require(it != s.values.end(), "unknown value %{}", key);
+    Index result = 0;
+    const bool numbered = at_ < text_.size() && text_[at_] == '#';
+    if (numbered) {
+      ++at_;
+      result = integer();
+    }
+    const auto count = static_cast<Index>(it->second.size());
+    require(0 <= result && result < count, "%{}#{} is out of range: the node has {} results", key, result, count);
+    require(numbered || count == 1, "%{} has {} results: write %{}#0", key, count, key);
+    return it->second[static_cast<std::size_t>(result)];
+  }
+
+  Check check(Scope& s) {
+    const Dim left = dim(s);
+    need("=");
+    const Dim right = dim(s);
+    return {left, right, quoted()};
+  }
+
+  void state(Scope& s) {
+    const std::string name = peek() == '"' ? quoted() : word();
+    need(":");
+    const Value input = value(s);
+    need("->");
+    s.builder.state(name, input, value(s));
+  }
+
+  void labels(Scope& s) {
+    need("(");
+    do {
+      const Value v = value(s);
+      need(":");
+      s.builder.label(v, quoted());
+    } while (take(","));
+    need(")");
+  }
+
+  // A name behind `%`: its key in the table (quoted and bare names never meet) and itself.
+  std::pair<std::string, std::string> label() {
+    if (at_ < text_.size() && text_[at_] == '"') {
+      std::string name = quoted();
+      const bool bare =
+          !name.empty() && !(name[0] >= '0' && name[0] <= '9') && name[0] != '.' && std::ranges::all_of(name, is_word);
+      return {bare ? name : quote(name), name};
+    }
+    std::string name = word();
+    return {name, name};
+  }
+
+  void skip() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
+      ++at_;
+  }
+  char peek() {
+    skip();
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  std::string rest() const { return std::string(text_.substr(at_, 16)); }
+  bool take(std::string_view token) {
+    skip();
+    if (text_.substr(at_, token.size()) != token) return false;
+    const std::size_t end = at_ + token.size();
+    if (is_word(token.back()) && end < text_.size() && is_word(text_[end]) && is_word(token[0]) && token != "..")
+      return false;
+    at_ = end;
+    return true;
+  }
+  void need(std::string_view token) { require(take(token), "expected \"{}\" before \"{}\"", token, rest()); }
+  std::string word() {
+    skip();
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && is_word(text_[at_])) ++at_;
+    require(at_ > begin, "expected a name before \"{}\"", rest());
+    return std::string(text_.substr(begin, at_ - begin));
+  }
+  Index integer() {
+    skip();
+    Index value = 0;
+    const char* begin = text_.data() + at_;
+    const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
+    require(error == std::errc(), "expected an integer before \"{}\"", rest());
+    at_ += static_cast<std::size_t>(end - begin);
+    return value;
+  }
+  std::string quoted() {
+    static const NamedDims no_dims;
+    static const NamedTensors no_data;
+    return AttrReader(text_, at_, no_dims, no_data).quoted();
+  }
+
+  std::string_view text_;
+  const ParseOptions& options_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+Graph parse(std::string_view text, const ParseOptions& options) {
+  ParseOptions full = options;
+  std::optional<OpRegistry> ops;
+  if (!full.ops) full.ops = &ops.emplace();
+  const std::string clean = without_comments(text);
+  Parser parser(clean, full);
+  try {
+    return parser.file();
+  } catch (const Error& e) {
+    fail("{}: {}", parser.place(), e.what());
+  }
+}
+
+}  // namespace rlx

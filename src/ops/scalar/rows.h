@@ -1,0 +1,269 @@
+// The unary scalar functions, each written once over a generic number T: a Num is the reference, a graph Value the
+// definition and the gradient, a SIMD pack the kernel. Includes nothing, so that level objects may use it.
+//
+// A row states `value(x)` and its derivative `slope(x, y)`, y being value(x). A `primitive` row is its own meaning; the
+// others are definitions. `flat` rows have derivative 0. Forms are chosen so that no finite input overflows on the way.
+#pragma once
+
+#ifndef RLX_LEVEL
+#define RLX_LEVEL base
+#endif
+
+namespace rlx::RLX_LEVEL {
+
+enum Domain : unsigned { reals = 1, integers = 2, complexes = 4 };
+
+inline constexpr double sqrt_half = 0.70710678118654752440, inv_sqrt_tau = 0.39894228040143267794;
+inline constexpr double two_over_sqrt_pi = 1.12837916709551257390, sqrt_two_over_pi = 0.79788456080286535588;
+
+#define RLX_ROW_HEAD(Type, text, domain)        \
+  static constexpr const char* name = text;     \
+  static constexpr unsigned domains = (domain); \
+  static constexpr bool primitive = false, flat = false
+
+// A primitive function F with derivative expression S of x and y.
+#define RLX_PRIMITIVE(Type, text, domain, F, S)                  \
+  struct Type {                                                  \
+    static constexpr const char* name = text;                    \
+    static constexpr unsigned domains = (domain);                \
+    static constexpr bool primitive = true, flat = false;        \
+    template <class T>                                           \
+    static T value(T x) {                                        \
+      return F(x);                                               \
+    }                                                            \
+    template <class T>                                           \
+    static T slope([[maybe_unused]] T x, [[maybe_unused]] T y) { \
+      return S;                                                  \
+    }                                                            \
+  };
+
+// A primitive function F whose derivative is 0.
+#define RLX_FLAT(Type, text, domain, F)                  \
+  struct Type {                                          \
+    static constexpr const char* name = text;            \
+    static constexpr unsigned domains = (domain);        \
+    static constexpr bool primitive = true, flat = true; \
+    template <class T>                                   \
+    static T value(T x) {                                \
+      return F(x);                                       \
+    }                                                    \
+    template <class T>                                   \
+    static T slope(T x, T) {                             \
+      return like(x, 0);                                 \
+    }                                                    \
+  };
+
+RLX_PRIMITIVE(Neg, "neg", reals | integers | complexes, -, like(x, -1))
+RLX_PRIMITIVE(Abs, "abs", reals | integers, abs, sign(x))
+RLX_PRIMITIVE(Exp, "exp", reals | complexes, exp, y)
+RLX_PRIMITIVE(Expm1, "expm1", reals, expm1, y + like(x, 1))
+RLX_PRIMITIVE(Log, "log", reals | complexes, log, like(x, 1) / x)
+RLX_PRIMITIVE(Log1p, "log1p", reals, log1p, like(x, 1) / (like(x, 1) + x))
+RLX_PRIMITIVE(Sqrt, "sqrt", reals | complexes, sqrt, like(x, 0.5) / y)
+RLX_PRIMITIVE(Sin, "sin", reals, sin, cos(x))
+RLX_PRIMITIVE(Cos, "cos", reals, cos, -sin(x))
+RLX_PRIMITIVE(Tan, "tan", reals, tan, like(x, 1) + y * y)
+RLX_PRIMITIVE(Atan, "atan", reals, atan, like(x, 1) / (like(x, 1) + x * x))
+RLX_PRIMITIVE(Tanh, "tanh", reals, tanh, like(x, 1) - y * y)
+RLX_PRIMITIVE(Erf, "erf", reals, erf, like(x, two_over_sqrt_pi) * exp(-(x * x)))
+RLX_PRIMITIVE(Erfc, "erfc", reals, erfc, like(x, -two_over_sqrt_pi) * exp(-(x * x)))
+RLX_FLAT(Round, "round", reals, round)
+RLX_FLAT(Floor, "floor", reals, floor)
+RLX_FLAT(Ceil, "ceil", reals, ceil)
+RLX_FLAT(Trunc, "trunc", reals, trunc)
+RLX_FLAT(Sign, "sign", reals | integers, sign)
+
+struct Relu {
+  RLX_ROW_HEAD(Relu, "relu", reals | integers);
+  template <class T>
+  static T value(T x) {
+    return maximum(x, like(x, 0));
+  }
+  template <class T>
+  static T slope(T x, T) {
+    return select(less(like(x, 0), x), like(x, 1), like(x, 0));
+  }
+};
+
+struct Rsqrt {
+  RLX_ROW_HEAD(Rsqrt, "rsqrt", reals);
+  template <class T>
+  static T value(T x) {
+    return like(x, 1) / sqrt(x);
+  }
+  template <class T>
+  static T slope(T x, T y) {
+    return like(x, -0.5) * y / x;
+  }
+};
+
+struct Reciprocal {
+  RLX_ROW_HEAD(Reciprocal, "reciprocal", reals);
+  template <class T>
+  static T value(T x) {
+    return like(x, 1) / x;
+  }
+  template <class T>
+  static T slope(T, T y) {
+    return -(y * y);
+  }
+};
+
+struct Sigmoid {
+  RLX_ROW_HEAD(Sigmoid, "sigmoid", reals);
+  template <class T>
+  static T value(T x) {
+    const T e = exp(-abs(x));
+    return select(less(x, like(x, 0)), e, like(x, 1)) / (like(x, 1) + e);
+  }
+  template <class T>
+  static T slope(T x, T y) {
+    return y * value(-x);
+  }
+};
+
+struct Silu {
+  RLX_ROW_HEAD(Silu, "silu", reals);
+  template <class T>
+  static T value(T x) {
+    return x * Sigmoid::value(x);
+  }
+  template <class T>
+  static T slope(T x, T) {
+    const T s = Sigmoid::value(x);
+    return s + x * (s * Sigmoid::value(-x));
+  }
+};
+
+struct Gelu {
+  RLX_ROW_HEAD(Gelu, "gelu", reals);
+  template <class T>
+  static T value(T x) {
+    return like(x, 0.5) * x * erfc(like(x, -sqrt_half) * x);
+  }
+  template <class T>
+  static T slope(T x, T) {
+    return like(x, 0.5) * erfc(like(x, -sqrt_half) * x) + x * (like(x, inv_sqrt_tau) * exp(like(x, -0.5) * (x * x)));
+  }
+};
+
+struct GeluTanh {
+  RLX_ROW_HEAD(GeluTanh, "gelu_tanh", reals);
+  template <class T>
+  static T twice_inner(T x) {
+    return like(x, 2 * sqrt_two_over_pi) * (x + like(x, 0.044715) * (x * x * x));
+  }
+  template <class T>
+  static T value(T x) {  // 0.5 (1 + tanh u) is the logistic of 2u
+    return x * Sigmoid::value(twice_inner(x));
+  }
+  template <class T>
+  static T slope(T x, T) {
+    const T u = twice_inner(x), s = Sigmoid::value(u);
+    const T du = like(x, 2 * sqrt_two_over_pi) * (like(x, 1) + like(x, 3 * 0.044715) * (x * x));
+    return s + x * (s * Sigmoid::value(-u) * du);
+  }
+};
+
+struct Softplus {
+  RLX_ROW_HEAD(Softplus, "softplus", reals);
+  template <class T>
+  static T value(T x) {
+    return maximum(x, like(x, 0)) + log1p(exp(-abs(x)));
+  }
+  template <class T>
+  static T slope(T x, T) {
+    return Sigmoid::value(x);
+  }
+};
+
+struct LogSigmoid {
+  RLX_ROW_HEAD(LogSigmoid, "log_sigmoid", reals);
+  template <class T>
+  static T value(T x) {
+    return minimum(x, like(x, 0)) - log1p(exp(-abs(x)));
+  }
+  template <class T>
+  static T slope(T x, T) {
+    return Sigmoid::value(-x);
+  }
+};
+
+struct Elu {
+  RLX_ROW_HEAD(Elu, "elu", reals);
+  template <class T>
+  static T value(T x) {
+    return select(less(like(x, 0), x), x, expm1(minimum(x, like(x, 0))));
+  }
+  template <class T>
+  static T slope(T x, T) {
+    return select(less(like(x, 0), x), like(x, 1), exp(minimum(x, like(x, 0))));
+  }
+};
+
+struct HardSigmoid {
+  RLX_ROW_HEAD(HardSigmoid, "hard_sigmoid", reals);
+  template <class T>
+  static T value(T x) {
+    return minimum(maximum(x / like(x, 6) + like(x, 0.5), like(x, 0)), like(x, 1));
+  }
+  template <class T>
+  static T slope(T x, T) {
+    return select(less(abs(x), like(x, 3)), like(x, 1.0 / 6), like(x, 0));
+  }
+};
+
+struct HardSwish {
+  RLX_ROW_HEAD(HardSwish, "hard_swish", reals);
+  template <class T>
+  static T value(T x) {
+    return x * (minimum(maximum(x + like(x, 3), like(x, 0)), like(x, 6)) / like(x, 6));
+  }
+  template <class T>
+  static T slope(T x, T) {
+    const T ramp = (x + x + like(x, 3)) / like(x, 6);
+    return select(less(like(x, -3), x), select(less(x, like(x, 3)), ramp, like(x, 1)), like(x, 0));
+  }
+};
+
+struct Mish {
+  RLX_ROW_HEAD(Mish, "mish", reals);
+  template <class T>
+  static T value(T x) {
+    return x * tanh(Softplus::value(x));
+  }
+  template <class T>
+  static T slope(T x, T) {
+    const T t = tanh(Softplus::value(x));
+    return t + x * ((like(x, 1) - t * t) * Sigmoid::value(x));
+  }
+};
+
+struct Softsign {
+  RLX_ROW_HEAD(Softsign, "softsign", reals);
+  template <class T>
+  static T value(T x) {
+    return x / (like(x, 1) + abs(x));
+  }
+  template <class T>
+  static T slope(T x, T) {
+    const T d = like(x, 1) + abs(x);
+    return like(x, 1) / (d * d);
+  }
+};
+
+#undef RLX_ROW_HEAD
+#undef RLX_PRIMITIVE
+#undef RLX_FLAT
+
+// All rows: X(Type, builder function).
+#define RLX_UNARY_ROWS(X)                                                                                             \
+  X(Neg, neg)                                                                                                         \
+  X(Abs, abs) X(Exp, exp) X(Expm1, expm1) X(Log, log) X(Log1p, log1p) X(Sqrt, sqrt) X(Sin, sin) X(Cos, cos)           \
+      X(Tan, tan) X(Atan, atan) X(Tanh, tanh) X(Erf, erf) X(Erfc, erfc) X(Round, round) X(Floor, floor) X(Ceil, ceil) \
+          X(Trunc, trunc) X(Sign, sign) X(Relu, relu) X(Rsqrt, rsqrt) X(Reciprocal, reciprocal) X(Sigmoid, sigmoid)   \
+              X(Silu, silu) X(Gelu, gelu) X(GeluTanh, gelu_tanh) X(Softplus, softplus) X(LogSigmoid, log_sigmoid)     \
+                  X(Elu, elu) X(HardSigmoid, hard_sigmoid) X(HardSwish, hard_swish) X(Mish, mish)                     \
+                      X(Softsign, softsign)
+
+}  // namespace rlx::RLX_LEVEL
