@@ -1,4 +1,4 @@
-# Flags of every target, compiler cache, linker and precompiled headers. Level objects (cmake/levels.cmake) add their own.
+# Flags of every target, compiler cache, linker, precompiled headers. Level objects (cmake/levels.cmake) add their own.
 add_library(rlx_flags INTERFACE)
 target_compile_options(rlx_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -ffp-contract=off
