@@ -1,8 +1,9 @@
 # Flags of every target, compiler cache, linker, precompiled headers. Level objects (cmake/levels.cmake) add their own.
+option(RLX_WERROR "Warnings are errors" ${PROJECT_IS_TOP_LEVEL})
 add_library(rlx_flags INTERFACE)
 target_compile_options(rlx_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -ffp-contract=off
-  -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion $<$<BOOL:${RLX_WERROR}>:-Werror> -ffp-contract=off
+  -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-maybe-uninitialized>)
 
 # The cache is told what it may ignore here, so that no environment variable is needed. Paths below the source folder
@@ -11,7 +12,7 @@ find_program(RLX_CCACHE ccache)
 mark_as_advanced(RLX_CCACHE)
 if(RLX_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
-    CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} ${RLX_CCACHE})
+    CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${RLX_CCACHE})
 endif()
 
 # The fastest linker that is installed. Clang finds its own lld only by the versioned name beside it.
