@@ -3,6 +3,7 @@ option(RLX_WERROR "Warnings are errors" ${PROJECT_IS_TOP_LEVEL})
 add_library(rlx_flags INTERFACE)
 target_compile_options(rlx_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion $<$<BOOL:${RLX_WERROR}>:-Werror> -ffp-contract=off
+  -Wno-missing-field-initializers  # designated initializers name what differs from the default
   -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-maybe-uninitialized>)
 
