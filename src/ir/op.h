@@ -64,39 +64,57 @@ struct RefArgs {
   const DimEnv& dims;
 };
 
+/// An inference rule, a function or a lambda without captures, in one of three forms: (attributes, operand types) ->
+/// type, (attributes, context) -> type, (attributes, context) -> types.
 template <class A>
-struct InferRule {
-  std::vector<TensorType> (*fn)(const A&, InferContext&) = nullptr;
+class InferRule {
+ public:
   constexpr InferRule() = default;
-  /// Short form: (attributes, operand types) or (attributes, context) -> one type. Full form: (attributes, context) ->
-  /// types.
   template <class F>
-  constexpr InferRule(F)
-      : fn([](const A& a, InferContext& c) -> std::vector<TensorType> {
-          if constexpr (!std::is_invocable_v<F, const A&, InferContext&>) {
-            return {F{}(a, c.in)};
-          } else if constexpr (std::is_same_v<std::invoke_result_t<F, const A&, InferContext&>, TensorType>) {
-            return {F{}(a, c)};
-          } else {
-            return F{}(a, c);
-          }
-        }) {}
+  constexpr InferRule(F f) {
+    if constexpr (std::is_convertible_v<F, Full>) {
+      full_ = f;
+    } else if constexpr (std::is_convertible_v<F, One>) {
+      one_ = f;
+    } else {
+      short_ = f;
+    }
+  }
+  std::vector<TensorType> operator()(const A& a, InferContext& c) const {
+    if (full_) return full_(a, c);
+    return {one_ ? one_(a, c) : short_(a, c.in)};
+  }
+
+ private:
+  using Full = std::vector<TensorType> (*)(const A&, InferContext&);
+  using One = TensorType (*)(const A&, InferContext&);
+  using Short = TensorType (*)(const A&, Types);
+  Full full_ = nullptr;
+  One one_ = nullptr;
+  Short short_ = nullptr;
 };
 
+/// A definition: (attributes, arguments) -> Value or Values.
 template <class A>
-struct DefineRule {
-  Values (*fn)(const A&, const DefineArgs&) = nullptr;
+class DefineRule {
+ public:
   constexpr DefineRule() = default;
-  /// (attributes, arguments) -> Value or Values.
   template <class F>
-  constexpr DefineRule(F)
-      : fn([](const A& a, const DefineArgs& d) -> Values {
-          if constexpr (std::is_same_v<std::invoke_result_t<F, const A&, const DefineArgs&>, Value>) {
-            return {F{}(a, d)};
-          } else {
-            return F{}(a, d);
-          }
-        }) {}
+  constexpr DefineRule(F f) {
+    if constexpr (std::is_convertible_v<F, Full>) {
+      full_ = f;
+    } else {
+      one_ = f;
+    }
+  }
+  constexpr explicit operator bool() const { return full_ || one_; }
+  Values operator()(const A& a, const DefineArgs& d) const { return full_ ? full_(a, d) : Values{one_(a, d)}; }
+
+ private:
+  using Full = Values (*)(const A&, const DefineArgs&);
+  using One = Value (*)(const A&, const DefineArgs&);
+  Full full_ = nullptr;
+  One one_ = nullptr;
 };
 
 enum Trait : unsigned {
@@ -160,9 +178,9 @@ class Op final : public OpDef {
   std::string_view doc() const override { return s_.doc; }
   unsigned traits() const override { return s_.traits; }
   bool accepts(const Attrs& a) const override { return a.is<A>(); }
-  std::vector<TensorType> infer(const Attrs& a, InferContext& c) const override { return s_.infer.fn(a.as<A>(), c); }
-  bool has_definition() const override { return s_.definition.fn; }
-  Values define(const Attrs& a, const DefineArgs& d) const override { return s_.definition.fn(a.as<A>(), d); }
+  std::vector<TensorType> infer(const Attrs& a, InferContext& c) const override { return s_.infer(a.as<A>(), c); }
+  bool has_definition() const override { return static_cast<bool>(s_.definition); }
+  Values define(const Attrs& a, const DefineArgs& d) const override { return s_.definition(a.as<A>(), d); }
   bool has_vjp() const override { return s_.vjp; }
   Grads vjp(const Attrs& a, const VjpArgs& v) const override { return s_.vjp(a.as<A>(), v); }
   bool has_reference() const override { return s_.reference; }

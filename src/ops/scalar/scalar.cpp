@@ -100,6 +100,7 @@ std::vector<Case<NoAttrs>> unary_cases() {
   const Dim b = Dim::symbol("B", 1, 8);
   CaseInput small(DType::f32, {b, 5});
   small.range(positive || away_from_zero ? 0.5 : -2.9, 2.9).kinks(0.05);
+  if (Row::name == std::string_view("tan")) small.range(-1.2, 1.2);  // away from the poles
   CaseInput wide(DType::f32, {6});
   wide.filled({-90, -40, -6, 6, 40, 90});
   CaseInput special(DType::f32, {12});

@@ -63,7 +63,11 @@ std::vector<Case<NoAttrs>> known_unary_values(std::string_view name) {
   for (const Known& k : table()) {
     if (k.name != name) continue;
     const auto n = static_cast<Index>(k.x.size());
-    cases.push_back({{}, {.inputs = {CaseInput(DType::f32, {n}).filled(k.x)}, .expected = {k.y}, .gradient = false}});
+    cases.push_back({{},
+                     {.inputs = {CaseInput(DType::f32, {n}).filled(k.x)},
+                      .expected = {k.y},
+                      .tolerance = relative(4e-6, "erfc and exp amplify the rounding of their argument in the tail"),
+                      .gradient = false}});
   }
   return cases;
 }

@@ -1,0 +1,172 @@
+// The reference evaluator.
+#include "runtime/evaluate.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "ir/op.h"
+#include "ir/rewrite.h"
+#include "passes/define.h"
+
+namespace rlx {
+
+namespace {
+
+void bind_input(const std::string& name, const TensorType& type, const Tensor& value, DimEnv& env) {
+  const bool same_kind = value.dtype() == type.dtype && value.type().encoding == type.encoding &&
+                         (!type.encoding || value.type().block_axis == type.block_axis);
+  require(same_kind && value.rank() == type.rank(), "input {} is {}, expected {}", name, value.type().text(),
+          type.text());
+  for (std::size_t i = 0; i < type.dims.size(); ++i) {
+    const std::string_view symbol = type.dims[i].symbol_name();
+    if (symbol.empty()) continue;
+    const Bounds b = type.dims[i].bounds();
+    const Index size = value.shape()[i];
+    require(b.lo <= size && size <= b.hi, "input {} is {}: size {} of {} is outside its bounds {}..{}", name,
+            value.type().text(), size, symbol, b.lo, b.hi);
+    const auto [it, added] = env.emplace(symbol, size);
+    require(added || it->second == size, "input {} is {}: size symbol {} is {} and {}", name, value.type().text(),
+            symbol, it->second, size);
+  }
+}
+
+class Evaluator {
+ public:
+  Evaluator(const Graph& g, const EvaluateOptions& options, DimEnv env)
+      : g_(g), options_(options), env_(std::move(env)) {
+    for (const auto& [name, value] : env_) constants_.emplace(name, Dim(value));
+  }
+
+  void run(std::span<const Tensor> inputs) {
+    const std::vector<bool> live = live_nodes(g_);
+    std::vector<std::size_t> uses(g_.nodes.size(), 0);
+    for (Id i = 0; i < g_.nodes.size(); ++i) {
+      for (const Id user : g_.users(i)) uses[i] += live[user];
+    }
+    values_.resize(g_.nodes.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) values_[g_.inputs[i]] = {inputs[i]};
+    for (Id i = 0; i < g_.nodes.size(); ++i) {
+      if (!live[i] || is_input(g_.nodes[i])) continue;
+      try {
+        values_[i] = node(g_.nodes[i]);
+      } catch (const Error& e) {
+        fail("{}: {}", describe(g_, i), e.what());
+      }
+      for (const Operand o : g_.nodes[i].operands) {
+        if (--uses[o.node] == 0 && !g_.is_output(o.node)) values_[o.node].clear();
+      }
+    }
+  }
+
+  const Tensor& value(Operand o) const { return values_[o.node][o.result]; }
+
+ private:
+  std::vector<Tensor> node(const Node& n) {
+    std::vector<Tensor> in;
+    for (const Operand o : n.operands) in.push_back(value(o));
+    const bool defined = n.op->has_definition() && !n.operands.empty();
+    if (n.op->has_reference() && !(options_.definitions && defined)) return reference(n, in);
+    require(defined, "op {} has neither a reference nor a definition", n.op->name());
+    return definition(n, in);
+  }
+
+  std::vector<Tensor> reference(const Node& n, const std::vector<Tensor>& in) {
+    std::vector<Tensor> out;
+    for (const TensorType& t : n.results) {
+      if (t.encoding) {  // only constants have such results, and they bring their own bytes
+        out.emplace_back();
+        continue;
+      }
+      std::vector<Index> shape;
+      for (const Dim& d : t.dims) shape.push_back(d.evaluate(env_));
+      out.emplace_back(t.dtype, std::move(shape));
+    }
+    n.op->reference(n.attrs, {in, out, env_});
+    return out;
+  }
+
+  std::vector<Tensor> definition(const Node& n, const std::vector<Tensor>& in) {
+    Builder b;
+    Values operands;
+    for (std::size_t i = 0; i < in.size(); ++i) operands.push_back(b.input("a" + std::to_string(i), in[i].type()));
+    std::vector<GraphPtr> bodies;
+    for (const GraphPtr& body : n.bodies)
+      bodies.push_back(std::make_shared<Graph>(substitute_symbols(*body, constants_)));
+    const Values made = define(*n.op, n.attrs.substitute(constants_), operands, bodies);
+    const Graph g = b.finish(made);
+    return evaluate(g, in, {options_.definitions, {}});
+  }
+
+  const Graph& g_;
+  const EvaluateOptions& options_;
+  DimEnv env_;
+  NamedDims constants_;
+  std::vector<std::vector<Tensor>> values_;
+};
+
+}  // namespace
+
+DimEnv bind_dims(const Graph& g, std::span<const Tensor> inputs, const DimEnv& dims) {
+  require(inputs.size() == g.inputs.size(), "{} inputs are given, the graph has {}", inputs.size(), g.inputs.size());
+  DimEnv env = dims;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    bind_input(g.input_names[i], g.nodes[g.inputs[i]].results[0], inputs[i], env);
+  for (const auto& [name, bounds] : g.symbols) {
+    const auto it = env.find(name);
+    require(it != env.end(), "size symbol {} has no value: no input shows it alone", name);
+    require(bounds.lo <= it->second && it->second <= bounds.hi, "size symbol {} is {}, outside its bounds {}..{}", name,
+            it->second, bounds.lo, bounds.hi);
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TensorType& t = g.nodes[g.inputs[i]].results[0];
+    for (std::size_t k = 0; k < t.dims.size(); ++k) {
+      require(t.dims[k].evaluate(env) == inputs[i].shape()[k], "input {} is {}: size {} is {}, expected {}",
+              g.input_names[i], inputs[i].type().text(), t.dims[k].text(), inputs[i].shape()[k],
+              t.dims[k].evaluate(env));
+    }
+  }
+  for (const Check& c : g.checks) {
+    const Index left = c.left.evaluate(env), right = c.right.evaluate(env);
+    require(left == right, "{}: {} is {}, {} is {}, they must be equal", c.why, c.left.text(), left, c.right.text(),
+            right);
+  }
+  return env;
+}
+
+std::vector<Tensor> evaluate(const Graph& g, std::span<const Tensor> inputs, const EvaluateOptions& options) {
+  Evaluator e(g, options, bind_dims(g, inputs, options.dims));
+  e.run(inputs);
+  std::vector<Tensor> out;
+  for (const Operand o : g.outputs) out.push_back(e.value(o));
+  return out;
+}
+
+std::vector<Tensor> evaluate(const Graph& g, const NamedTensors& inputs, State* state, const EvaluateOptions& options) {
+  std::vector<Tensor> ordered;
+  std::optional<State::Hold> hold;
+  if (!g.states.empty()) {
+    require(state != nullptr, "the graph has {} states, but no State is given", g.states.size());
+    hold.emplace(*state);
+  }
+  for (const auto& [name, value] : inputs) {
+    require(std::ranges::find(g.input_names, name) != g.input_names.end(), "the graph has no input \"{}\"", name);
+  }
+  for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+    const StatePair* pair = nullptr;
+    for (const StatePair& s : g.states) {
+      if (s.input.node == g.inputs[i]) pair = &s;
+    }
+    const auto it = inputs.find(g.input_names[i]);
+    require(!pair || it == inputs.end(), "input {} comes from state {}", g.input_names[i], pair ? pair->name : "");
+    require(pair || it != inputs.end(), "input {} is missing", g.input_names[i]);
+    ordered.push_back(pair ? state->at(pair->name) : it->second);
+  }
+  Evaluator e(g, options, bind_dims(g, ordered, options.dims));
+  e.run(ordered);
+  for (const StatePair& s : g.states) state->set(s.name, e.value(s.output));
+  std::vector<Tensor> out;
+  for (const Operand o : g.outputs) out.push_back(e.value(o));
+  return out;
+}
+
+}  // namespace rlx
