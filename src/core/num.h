@@ -28,9 +28,15 @@ constexpr auto wrapping(T x) {
 }  // namespace detail
 
 // clang-format off
-template <class T> Num<T> operator+(Num<T> a, Num<T> b) { return {static_cast<T>(detail::wrapping(a.v) + detail::wrapping(b.v))}; }
-template <class T> Num<T> operator-(Num<T> a, Num<T> b) { return {static_cast<T>(detail::wrapping(a.v) - detail::wrapping(b.v))}; }
-template <class T> Num<T> operator*(Num<T> a, Num<T> b) { return {static_cast<T>(detail::wrapping(a.v) * detail::wrapping(b.v))}; }
+template <class T> Num<T> operator+(Num<T> a, Num<T> b) {
+  return {static_cast<T>(detail::wrapping(a.v) + detail::wrapping(b.v))};
+}
+template <class T> Num<T> operator-(Num<T> a, Num<T> b) {
+  return {static_cast<T>(detail::wrapping(a.v) - detail::wrapping(b.v))};
+}
+template <class T> Num<T> operator*(Num<T> a, Num<T> b) {
+  return {static_cast<T>(detail::wrapping(a.v) * detail::wrapping(b.v))};
+}
 template <class T> Num<T> operator/(Num<T> a, Num<T> b) { return {a.v / b.v}; }
 template <class T> Num<T> operator-(Num<T> a) { return {static_cast<T>(-detail::wrapping(a.v))}; }
 template <class T> Num<T> like(Num<T>, double c) { return {static_cast<T>(c)}; }

@@ -1,0 +1,70 @@
+// The pass runner, and the list of passes.
+#include "passes/pass.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "ir/outline.h"
+#include "ir/print.h"
+#include "ir/rewrite.h"
+#include "ir/verify.h"
+
+namespace rlx {
+
+namespace {
+
+void check_names(const std::set<std::string, std::less<>>& names, std::span<const Pass> passes) {
+  for (const std::string& n : names) {
+    if (std::ranges::find(passes, n, &Pass::name) != passes.end()) continue;
+    std::string known;
+    for (const Pass& p : passes) known += (known.empty() ? "" : ", ") + std::string(p.name);
+    fail("unknown pass \"{}\", expected one of {}", n, known);
+  }
+}
+
+void check_result(const Pass& pass, const Graph& before, const Graph& after) {
+  try {
+    verify(after);
+    verify_interface(before, after);
+  } catch (const Error& e) {
+    throw InternalError(fmt::format("pass {} broke the graph: {}", pass.name, e.what()));
+  }
+}
+
+}  // namespace
+
+Graph run_passes(const Graph& g, std::span<const Pass> passes, PassContext& context) {
+  check_names(context.options.disabled, passes);
+  check_names(context.options.print_after, passes);
+  Graph current = g;
+  for (const Pass& p : passes) {
+    if (context.options.disabled.contains(p.name)) continue;
+    context.current = p.name;
+    const auto begin = std::chrono::steady_clock::now();
+    Graph next = p.run(current, context);
+    const auto time = std::chrono::steady_clock::now() - begin;
+    check_result(p, current, next);
+    context.report.timings.push_back({std::string(p.name), time, current.nodes.size(), next.nodes.size()});
+    if (context.options.print_after.contains(p.name)) context.remark(print(next));
+    current = std::move(next);
+  }
+  context.current.clear();
+  return current;
+}
+
+std::span<const Pass> all_passes() {
+  static constexpr Pass passes[] = {
+      {"inline-bodies", "Replaces fusion nodes by their bodies.",
+       [](const Graph& g, PassContext&) { return inline_bodies(g); }},
+      {"drop-dead", "Leaves out nodes that neither outputs nor states need.",
+       [](const Graph& g, PassContext& c) {
+         Graph r = drop_dead(g);
+         if (r.nodes.size() < g.nodes.size())
+           c.remark(fmt::format("{} nodes dropped", g.nodes.size() - r.nodes.size()));
+         return r;
+       }},
+  };
+  return passes;
+}
+
+}  // namespace rlx

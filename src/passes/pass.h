@@ -1,0 +1,69 @@
+// Passes: free functions from graph to graph, with a context; a pipeline is a list of them.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace rlx {
+
+/// What a device can do, as far as passes ask.
+struct DeviceInfo {
+  std::string name = "cpu";
+  /// Element types that arithmetic runs in.
+  std::set<DType> arithmetic{DType::f64, DType::f32, DType::f16, DType::bf16};
+  Index cache_bytes = Index{1} << 20;
+};
+
+struct CompileOptions {
+  std::set<std::string, std::less<>> disabled;     // passes that are left out
+  std::set<std::string, std::less<>> print_after;  // passes whose result goes to the report
+};
+
+/// One thing that a pass did, or did not do and why.
+struct Remark {
+  std::string pass, text;
+};
+
+/// What a compilation says about itself.
+struct Report {
+  std::vector<Remark> remarks;
+  struct Timing {
+    std::string pass;
+    std::chrono::nanoseconds time{};
+    std::size_t nodes_before = 0, nodes_after = 0;
+  };
+  std::vector<Timing> timings;
+};
+
+/// What a pass gets beside the graph.
+struct PassContext {
+  const DeviceInfo& device;
+  const CompileOptions& options;
+  Report& report;
+  std::string current = {};  // the pass that runs
+  /// Says something in the name of the pass that runs.
+  void remark(std::string text) { report.remarks.push_back({current, std::move(text)}); }
+};
+
+struct Pass {
+  std::string_view name;  // a verb phrase with dashes
+  std::string_view doc;
+  Graph (*run)(const Graph&, PassContext&);
+};
+
+/// Runs passes in order, leaving out disabled ones. After each, the graph is verified and its interface compared with
+/// the one before; a broken one is an InternalError that names the pass. Throws Error when `options` name an unknown
+/// pass.
+Graph run_passes(const Graph& g, std::span<const Pass> passes, PassContext& context);
+
+/// The passes that rlx has, by name.
+std::span<const Pass> all_passes();
+
+}  // namespace rlx
