@@ -78,6 +78,8 @@ std::string quoted(std::string_view text) {
   return out + "\"";
 }
 
+bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
 // Bounds every token and the depth before the parser sees the text: its buffers grow with the longest token.
 void check_extent(std::string_view text, std::string_view name, const JsonLimits& limits) {
   require(text.size() <= limits.bytes, "{}: {} bytes, at most {} are read", name, text.size(), limits.bytes);
@@ -97,9 +99,11 @@ void check_extent(std::string_view text, std::string_view name, const JsonLimits
       --depth;
     } else if ((c >= '0' && c <= '9') || c == '-') {
       while (i < text.size() && std::string_view("0123456789+-.eE").find(text[i]) != std::string_view::npos) ++i;
+    } else if (is_blank(c)) {
+      while (i < text.size() && is_blank(text[i])) ++i;
     }
-    require(i - start <= limits.token_bytes, "{}: byte {}: a string or number of {} bytes, at most {} are read", name,
-            start, i - start, limits.token_bytes);
+    require(i - start <= limits.token_bytes, "{}: byte {}: a token of {} bytes, at most {} are read", name, start,
+            i - start, limits.token_bytes);
   }
 }
 

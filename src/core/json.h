@@ -17,7 +17,7 @@ struct JsonStorage;
 /// What a text may hold at most; more is an Error. The defaults keep parsing within twice the text's size plus 64 MB.
 struct JsonLimits {
   std::size_t bytes = std::size_t{256} << 20;      // of the whole text
-  std::size_t token_bytes = std::size_t{2} << 20;  // of one string or number, as written
+  std::size_t token_bytes = std::size_t{2} << 20;  // of one string, number or run of blanks, as written
   std::size_t nodes = 2'500'000;                   // values and member names
   int depth = 64;                                  // of nested arrays and objects
 };
