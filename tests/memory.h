@@ -1,0 +1,52 @@
+// The process's peak of resident memory, for tests that promise a bound.
+#pragma once
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
+#include <cstdint>
+#include <fstream>
+#include <optional>
+#include <string>
+
+namespace rlx::test {
+
+/// A field of this process's status in bytes, such as "VmRSS:".
+inline std::optional<std::int64_t> status_bytes(const std::string& field) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::int64_t kilobytes = 0;
+    if (word == field && status >> kilobytes) return kilobytes * 1024;
+  }
+  return std::nullopt;
+}
+
+/// Whether this build's memory and time say nothing about a release.
+constexpr bool sanitized() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;
+#elif defined(__has_feature)
+  return __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer);
+#else
+  return false;
+#endif
+}
+
+/// Bytes by which `work` raised resident memory at its peak; empty where the system does not tell, or under a
+/// sanitizer.
+template <class Work>
+std::optional<std::int64_t> peak_growth(Work work) {
+#if defined(__GLIBC__)
+  malloc_trim(0);  // else memory that was freed before would hide what the work takes
+#endif
+  std::ofstream reset("/proc/self/clear_refs");
+  reset << "5" << std::flush;
+  const std::optional<std::int64_t> before = status_bytes("VmRSS:");
+  work();
+  const std::optional<std::int64_t> peak = status_bytes("VmHWM:");
+  if (sanitized() || !reset || !before || !peak) return std::nullopt;
+  return *peak - *before;
+}
+
+}  // namespace rlx::test
