@@ -279,7 +279,8 @@ NpyHeader parse_npy_header(std::span<const std::byte> data, const std::string& w
   NpyHeader header;
   HeaderParser{file.substr(start, length), start, what}.run(header);
   header.begin = static_cast<Index>(start + length);
-  header.bytes = storage_bytes(header.dtype, checked_product(header.shape, fmt::format("the array of {}", what)));
+  const std::string array = fmt::format("the array of {}", what);
+  header.bytes = (Checked(checked_product(header.shape, array)) * Checked(bits(header.dtype) / 8)).value(array);
   return header;
 }
 

@@ -18,15 +18,20 @@
 #include "core/error.h"
 #include "core/os_posix.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define RLX_SANITIZED
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define RLX_SANITIZED
+#ifndef __has_feature
+#define __has_feature(x) 0
 #endif
 
 namespace rlx::test {
+
+bool limits_memory() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || __has_feature(address_sanitizer) || \
+    __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+  return false;
+#else
+  return true;
+#endif
+}
 
 namespace {
 
@@ -42,15 +47,14 @@ double cpu_seconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-void limit_memory([[maybe_unused]] Index budget) {
-#ifndef RLX_SANITIZED
+void limit_memory(Index budget) {
+  if (!limits_memory()) return;
   std::ifstream statm("/proc/self/statm");
   Index pages = 0;
   statm >> pages;
   rlimit limit{};
   limit.rlim_cur = limit.rlim_max = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE) + budget);
   ensure(setrlimit(RLIMIT_AS, &limit) == 0, "no limit on memory");
-#endif
 }
 
 void run_child(Index begin, Index end, Index budget, const std::function<std::string(Index)>& check, Report& report) {
@@ -63,7 +67,7 @@ void run_child(Index begin, Index end, Index budget, const std::function<std::st
     try {
       wrong = check(i);
     } catch (const std::exception& e) {
-      wrong = std::string("it threw ") + e.what();
+      wrong = fmt::format("it threw {}", e.what());
     }
     const double took = cpu_seconds() - start;
     if (wrong.empty() && took > 2) wrong = fmt::format("it took {:.2f} s", took);
@@ -177,7 +181,7 @@ std::string text_of(const Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data.data()), bytes.data.size()};
 }
 
-std::string data_file(const std::string& name) { return std::string(RLX_TEST_DATA) + "/io/" + name; }
+std::string data_file(const std::string& name) { return fmt::format("{}/io/{}", RLX_TEST_DATA, name); }
 
 std::string read_text(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

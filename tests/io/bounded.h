@@ -16,6 +16,9 @@ namespace rlx::test {
 /// wrong, or nothing. The result is the first complaint, with its i: of `check`, an exception, a signal, the time.
 std::string run_bounded(Index begin, Index end, Index budget, const std::function<std::string(Index)>& check);
 
+/// Whether the child's memory is limited: false under a sanitizer.
+bool limits_memory();
+
 /// A small generator with equal sequences everywhere.
 class Random {
  public:

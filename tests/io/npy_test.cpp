@@ -130,6 +130,8 @@ TEST(Npy, RefusesBadHeaders) {
   EXPECT_TRUE(header(a + "(,)}", "expected an extent of at least 0"));
   EXPECT_TRUE(header(a + "(9223372036854775808,)}", "extent '9223372036854775808' is above 2^63-1"));
   EXPECT_TRUE(header(a + "(4294967296,4294967296)}", "size of the array of 'f' overflows 63 bits"));
+  EXPECT_TRUE(header("{'descr': '<f8', 'fortran_order': True, 'shape': (1152921504606846976,)}",
+                     "size of the array of 'f' overflows 63 bits"));
   EXPECT_TRUE(header(a + "(1,), 'shape': (1,)}", "key 'shape' is there twice"));
   EXPECT_TRUE(header(a + "(1,), 'x': 1}", "unknown key 'x', expected descr, fortran_order, shape"));
   EXPECT_TRUE(header(a + "(1,)} x", "expected the end of the header, found 'x'"));
