@@ -200,8 +200,10 @@ void write_safetensors(const std::string& path, const std::map<std::string, Tens
           order.size(), safetensors_max_tensors);
   require(static_cast<Index>(metadata.size()) <= safetensors_max_metadata,
           "{} metadata entries, at most {} are allowed", metadata.size(), safetensors_max_metadata);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto* a, const auto* b) { return bits(a->second.dtype()) > bits(b->second.dtype()); });
+  std::sort(order.begin(), order.end(), [](const auto* x, const auto* y) {
+    const int p = bits(x->second.dtype()), q = bits(y->second.dtype());
+    return p != q ? p > q : x->first < y->first;
+  });
   const std::string header = header_text(order, metadata);
   require(static_cast<Index>(header.size()) <= safetensors_max_header, "a header of {} bytes, at most {} are allowed",
           header.size(), safetensors_max_header);

@@ -422,9 +422,9 @@ void ZipWriter::finish() {
     put(entry, large ? 0xffffffff : static_cast<std::uint32_t>(r.size));
     put(entry, static_cast<std::uint16_t>(r.name.size()));
     put<std::uint16_t>(entry, large ? 28 : 0);
-    put<std::uint32_t>(entry, 0);              // note, disk
-    put<std::uint16_t>(entry, 0);              // internal attributes
-    put<std::uint32_t>(entry, 0100644 << 16);  // a regular file, rw-r--r--
+    put<std::uint32_t>(entry, 0);               // note, disk
+    put<std::uint16_t>(entry, 0);               // internal attributes
+    put<std::uint32_t>(entry, 0100644u << 16);  // a regular file, rw-r--r--
     put(entry, large ? 0xffffffff : static_cast<std::uint32_t>(r.local));
     entry += r.name;
     if (large) {

@@ -198,7 +198,7 @@ TEST(BulkNpz, ManyEntries) {
   // 1,048,576 empty entries, and one more: the directory of a file of about 90 MB.
   const std::string folder = make_folder();
   const auto put = [](std::string& out, std::uint64_t value, std::size_t width) {
-    for (std::size_t i = 0; i < width; ++i) out += static_cast<char>(value >> 8 * i & 255);
+    for (std::size_t i = 0; i < width; ++i) out += i < 8 ? static_cast<char>(value >> 8 * i & 255) : '\0';
   };
   for (const Index count : {zip_max_entries, zip_max_entries + 1}) {
     std::string local, directory;
