@@ -2,6 +2,7 @@
 #include "core/tensor.h"
 
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 
 #include "core/checked.h"
@@ -12,12 +13,10 @@ namespace rlx {
 Bytes Bytes::allocate(Index size) {
   ensure(size >= 0, "byte count is negative");
   const auto n = static_cast<std::size_t>(size);
-  try {
-    std::shared_ptr<std::byte[]> p(new std::byte[n ? n : 1]());
-    return {p, {p.get(), n}};
-  } catch (const std::bad_alloc&) {
-    fail("a tensor of {} bytes does not fit into memory", size);
-  }
+  // calloc hands out untouched zero pages for large sizes, so that a tensor that is never filled costs nothing.
+  auto* p = static_cast<std::byte*>(std::calloc(n ? n : 1, 1));
+  require(p != nullptr, "a tensor of {} bytes does not fit into memory", size);
+  return {std::shared_ptr<std::byte>(p, [](std::byte* q) { std::free(q); }), {p, n}, true};
 }
 
 static TensorType type_of(DType dtype, const std::vector<Index>& shape) {
@@ -49,7 +48,7 @@ Tensor Tensor::scalar(DType dtype, double value) { return of<double>(dtype, {}, 
 
 std::span<std::byte> Tensor::mutable_bytes(std::size_t plane) {
   Bytes& p = planes_[plane];
-  if (p.owner.use_count() != 1) {
+  if (!p.writable || p.owner.use_count() != 1) {
     Bytes copy = Bytes::allocate(static_cast<Index>(p.data.size()));
     // The allocation is ours alone, so that its constness is a formality.
     if (!p.data.empty()) std::memcpy(const_cast<std::byte*>(copy.data.data()), p.data.data(), p.data.size());

@@ -16,8 +16,9 @@ namespace rlx {
 struct Bytes {
   std::shared_ptr<const void> owner;
   std::span<const std::byte> data;
+  bool writable = false;  // the memory may be written when nobody shares it; false for the pages of a file
 
-  /// `size` new bytes, all zero.
+  /// `size` new bytes, all zero, writable. Memory is taken from the system when it is first touched.
   static Bytes allocate(Index size);
 };
 
