@@ -100,6 +100,7 @@ constinit const Op<CastAttrs> cast_op{{
 }};
 
 Value cast(Value x, DType to) { return x.dtype() == to ? x : x.builder->emit_one(cast_op, CastAttrs{to}, {x}); }
+Value widen(Value x) { return x.dtype() == DType::f16 || x.dtype() == DType::bf16 ? cast(x, DType::f32) : x; }
 
 std::span<const OpDef* const> cast_ops() {
   static constexpr const OpDef* ops[] = {&cast_op};

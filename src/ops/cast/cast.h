@@ -13,5 +13,7 @@ extern const Op<CastAttrs> cast_op;
 
 /// `x` converted to `to`; `x` itself when it has that type.
 Value cast(Value x, DType to);
+/// f16 and bf16 as f32, the type their composites are computed in; anything else itself.
+Value widen(Value x);
 
 }  // namespace rlx

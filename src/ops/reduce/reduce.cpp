@@ -56,7 +56,8 @@ TensorType reduce_infer(const ReduceAttrs& a, InferContext& c) {
   require(c.in.size() == 1, "{} operands are given, expected 1", c.in.size());
   const TensorType& x = c.in[0];
   const bool real = is_arithmetic_float(x.dtype), integer = is_integer(x.dtype) && bits(x.dtype) >= 8;
-  require(!x.encoding && (real || (integer && a.kind != ReduceKind::mean)),
+  const bool complex = is_complex(x.dtype) && (a.kind == ReduceKind::sum || a.kind == ReduceKind::mean);
+  require(!x.encoding && (real || complex || (integer && a.kind != ReduceKind::mean)),
           "{} of element type {} is not supported, cast first", enum_names(a.kind)[static_cast<std::size_t>(a.kind)],
           x.text());
   const std::vector<bool> reduced = reduced_axes(a, x);
@@ -131,7 +132,30 @@ void reduce_typed(const ReduceAttrs& a, const RefArgs& r) {
   store(r.out[0], out);
 }
 
+void complex_sums(const ReduceAttrs& a, const RefArgs& r) {
+  const Tensor& x = r.in[0];
+  const std::vector<bool> reduced = reduced_axes(a, x.type());
+  std::vector<Index> kept = x.shape();
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (reduced[i]) kept[i] = 1;
+  }
+  const auto in = load<detail::Complex>(x);
+  const auto n = static_cast<std::size_t>(r.out[0].count());
+  std::vector<Sum> real(n), imaginary(n);
+  std::size_t i = 0;
+  walk<1>(x.shape(), {broadcast_strides(kept, x.shape())}, [&](const auto& at) {
+    real[static_cast<std::size_t>(at[0])].add(in[i].real());
+    imaginary[static_cast<std::size_t>(at[0])].add(in[i++].imag());
+  });
+  const bool mean = a.kind == ReduceKind::mean;
+  const double count = mean && n > 0 ? static_cast<double>(x.count()) / static_cast<double>(n) : 1;
+  std::vector<detail::Complex> out(n);
+  for (std::size_t k = 0; k < n; ++k) out[k] = {real[k].value() / count, imaginary[k].value() / count};
+  store(r.out[0], out);
+}
+
 void reduce_reference(const ReduceAttrs& a, const RefArgs& r) {
+  if (is_complex(r.in[0].dtype())) return complex_sums(a, r);
   detail::visit_domain<base::reals | base::integers>(r.in[0].dtype(), [&]<class T>() { reduce_typed<T>(a, r); });
 }
 
@@ -163,7 +187,7 @@ Value product_of_others(Value x, const std::vector<bool>& reduced) {
 
 Grads reduce_vjp(const ReduceAttrs& a, const VjpArgs& v) {
   const Value x = v.in[0];
-  if (!is_float(x.dtype())) return {std::nullopt};
+  if (!is_float(x.dtype()) && !is_complex(x.dtype())) return {std::nullopt};
   const std::vector<bool> reduced = reduced_axes(a, x.type());
   const std::vector<Dim> full = x.type().dims, kept = reduced_dims(x.type(), reduced, true);
   const Value u = reshape(v.dout(), kept);
@@ -222,6 +246,11 @@ std::vector<Case<ReduceAttrs>> reduce_cases() {
         {{kind, {0}, false}, {.inputs = {CaseInput(DType::i32, {3, 2}).range(0, 100)}, .tolerance = exact}});
   }
   cases.push_back({{prod, {0}, false}, {.inputs = {CaseInput(DType::f32, {3}).filled({2, 0, 3})}, .expected = {{0}}}});
+  for (const ReduceKind kind : {sum, mean}) {
+    cases.push_back(
+        {{kind, {0, 2}, false},
+         {.inputs = {{DType::c64, {2, 3, 4}}}, .tolerance = exact, .gradient = false, .other_dtypes = false}});
+  }
   cases.push_back(
       {{sum, {0}, false},
        {.inputs = {CaseInput(DType::i64, {2}).filled({16777217, 1})}, .expected = {{16777218}}, .tolerance = exact}});
@@ -236,9 +265,9 @@ std::vector<Case<ReduceAttrs>> reduce_cases() {
 
 constinit const Op<ReduceAttrs> reduce_op{{
     .name = "reduce",
-    .doc = "Sum, mean, maximum, minimum or product over `axes`, of floats and (but mean) integers, which wrap. With "
-           "`keep` the reduced "
-           "axes stay with size 1. Over no elements: 0, NaN, -inf (least integer), +inf (greatest integer), 1. Max and "
+    .doc = "Sum, mean, maximum, minimum or product over `axes`, of floats and (but mean) integers, which wrap; sum and "
+           "mean also of c64. With `keep` the reduced axes stay with size 1. Over no elements: 0, NaN, -inf (least "
+           "integer), +inf (greatest integer), 1. Max and "
            "min give NaN when "
            "an element is NaN. Gradient of max and min: shared equally by all elements that equal the result.",
     .infer = reduce_infer,
@@ -251,6 +280,7 @@ constinit const Op<ReduceAttrs> reduce_op{{
               {{ReduceKind::sum, {2}}, {{DType::f32, {2, 3}}}, "axis 2 is out of range for rank 2"},
               {{ReduceKind::sum, {1, -1}}, {{DType::f32, {2, 3}}}, "axis -1 is listed twice"},
               {{ReduceKind::mean, {0}}, {{DType::i32, {2, 3}}}, "mean of element type i32[2,3] is not supported"},
+              {{ReduceKind::prod, {0}}, {{DType::c64, {2, 3}}}, "prod of element type c64[2,3] is not supported"},
               {{ReduceKind::sum, {0}}, {{DType::boolean, {2, 3}}}, "sum of element type bool[2,3] is not supported"},
           };
         },
