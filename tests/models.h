@@ -21,7 +21,7 @@ inline std::optional<std::filesystem::path> model_folder(const std::string& name
     root = std::filesystem::path(variable("XDG_CACHE_HOME")) / "rlx" / "models";
   }
   if (root.empty()) root = std::filesystem::path(variable("HOME")) / ".cache" / "rlx" / "models";
-  const std::filesystem::path folder = root / name;
+  std::filesystem::path folder = root / name;
   std::error_code none;
   if (!std::filesystem::exists(folder / "config.json", none)) return std::nullopt;
   return folder;

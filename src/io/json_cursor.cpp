@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -30,9 +31,13 @@ std::uint32_t hex_unit(std::string_view digits) {
   return unit;
 }
 
-void append_utf8(std::string& out, std::uint32_t point) {
-  const auto put = [&](std::uint32_t b) { out += static_cast<char>(b); };
-  if (point < 0x80) return put(point);
+/// Returns the end of what it wrote, at most four bytes.
+char* write_utf8(char* out, std::uint32_t point) {
+  const auto put = [&](std::uint32_t b) { *out++ = static_cast<char>(b); };
+  if (point < 0x80) {
+    put(point);
+    return out;
+  }
   if (point < 0x800) {
     put(0xc0 | point >> 6);
   } else if (point < 0x10000) {
@@ -44,41 +49,40 @@ void append_utf8(std::string& out, std::uint32_t point) {
     put(0x80 | (point >> 6 & 63));
   }
   put(0x80 | (point & 63));
+  return out;
 }
 
 }  // namespace
 
-void JsonString::append_to(std::string& out) const {
-  if (!escaped) {
-    out += raw;
-    return;
-  }
-  for (std::size_t i = 0; i < raw.size(); ++i) {
-    if (raw[i] != '\\') {
-      out += raw[i];
-      continue;
-    }
-    const char c = raw[++i];
+std::size_t JsonString::decode(char* out) const {
+  char* const begin = out;
+  std::size_t i = 0;
+  while (i < raw.size()) {
+    const std::size_t stop = std::min(escaped ? raw.find('\\', i) : raw.size(), raw.size());
+    out = std::copy(raw.begin() + static_cast<std::ptrdiff_t>(i), raw.begin() + static_cast<std::ptrdiff_t>(stop), out);
+    if (stop == raw.size()) break;
+    const char c = raw[stop + 1];
+    i = stop + 2;
     if (c != 'u') {
       constexpr std::string_view from = "bfnrt", to = "\b\f\n\r\t";
       const std::size_t k = from.find(c);
-      out += k == std::string_view::npos ? c : to[k];
+      *out++ = k == std::string_view::npos ? c : to[k];
       continue;
     }
-    std::uint32_t point = hex_unit(raw.substr(i + 1, 4));
+    std::uint32_t point = hex_unit(raw.substr(i, 4));
     i += 4;
     if (point >= 0xd800 && point < 0xdc00) {  // the cursor has checked that the other half follows
-      point = 0x10000 + ((point - 0xd800) << 10) + (hex_unit(raw.substr(i + 3, 4)) - 0xdc00);
+      point = 0x10000 + ((point - 0xd800) << 10) + (hex_unit(raw.substr(i + 2, 4)) - 0xdc00);
       i += 6;
     }
-    append_utf8(out, point);
+    out = write_utf8(out, point);
   }
+  return static_cast<std::size_t>(out - begin);
 }
 
 std::string JsonString::text() const {
-  std::string out;
-  out.reserve(raw.size());
-  append_to(out);
+  std::string out(raw.size(), '\0');
+  out.resize(decode(out.data()));
   return out;
 }
 

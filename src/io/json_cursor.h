@@ -15,8 +15,8 @@ struct JsonString {
   std::string_view raw;
   bool escaped = false;
 
-  /// Appends the string's bytes (UTF-8, escapes resolved), at most raw.size() of them.
-  void append_to(std::string& out) const;
+  /// Writes the string's bytes (UTF-8, escapes resolved) to `out`, which has room for raw.size(); returns how many.
+  std::size_t decode(char* out) const;
   std::string text() const;
 };
 

@@ -2,7 +2,6 @@
 #include "io/name_table.h"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <tuple>
 
@@ -11,17 +10,15 @@ namespace rlx {
 void NameTable::add(const JsonString& name) {
   if (!name.escaped) return add(name.raw);
   constexpr std::size_t block = 1 << 16;
-  const std::string text = name.text();
-  if (text.size() > room_) {
-    const std::size_t size = std::max(text.size(), block);
-    blocks_.push_back(std::unique_ptr<char[]>(new char[size]));
+  if (name.raw.size() > room_) {
+    room_ = std::max(name.raw.size(), block);
+    blocks_.push_back(std::unique_ptr<char[]>(new char[room_]));
     free_ = blocks_.back().get();
-    room_ = size;
   }
-  std::memcpy(free_, text.data(), text.size());
-  add(std::string_view(free_, text.size()));
-  free_ += text.size();
-  room_ -= text.size();
+  const std::size_t size = name.decode(free_);
+  add(std::string_view(free_, size));
+  free_ += size;
+  room_ -= size;
 }
 
 std::optional<std::size_t> NameTable::seal() {

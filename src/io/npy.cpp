@@ -261,7 +261,7 @@ std::string header_text(const Tensor& tensor, const std::string& what) {
 
 NpyHeader parse_npy_header(std::span<const std::byte> data, const std::string& what) {
   const std::string_view file(reinterpret_cast<const char*>(data.data()), data.size());
-  require(file.substr(0, magic.size()) == magic, "{}: offset 0: expected the magic '\\x93NUMPY', found {}", what,
+  require(file.starts_with(magic), "{}: offset 0: expected the magic '\\x93NUMPY', found {}", what,
           quote(file.substr(0, magic.size())));
   require(file.size() >= 10, "{}: offset 6: the file ends inside the header, after {} bytes", what, file.size());
   const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(file[i])); };

@@ -218,7 +218,7 @@ struct SafetensorsFile::Parser {
     }
   }
 
-  void check_size(const Row& row, Checked count, const JsonString& name, std::size_t position) {
+  void check_size(const Row& row, Checked count, const JsonString& name, std::size_t position) const {
     const Format& f = formats[row.format];
     const Checked width = count * Checked(f.bits);
     if (width.overflowed()) {
@@ -260,7 +260,7 @@ struct SafetensorsFile::Parser {
 SafetensorsFile::SafetensorsFile(const std::string& path, FileMode mode)
     : SafetensorsFile(MappedFile(path, mode).bytes(), path) {}
 
-SafetensorsFile::SafetensorsFile(Bytes file, const std::string& name)
+SafetensorsFile::SafetensorsFile(const Bytes& file, const std::string& name)
     : path_(name), copies_(std::make_shared<Copies>()) {
   const auto size = static_cast<Index>(file.data.size());
   require(size >= 8, "'{}' has {} bytes, a safetensors file starts with 8 bytes of header length", path_, size);

@@ -42,7 +42,7 @@ class SafetensorsFile {
   /// Opens and checks; throws Error that names the file, the place and the value.
   explicit SafetensorsFile(const std::string& path, FileMode mode = FileMode::map);
   /// The same over bytes that are there already; `name` stands for the path in messages.
-  SafetensorsFile(Bytes file, const std::string& name);
+  SafetensorsFile(const Bytes& file, const std::string& name);
 
   const std::string& path() const { return path_; }
   /// Number of tensors.

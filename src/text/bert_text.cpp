@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -77,13 +78,15 @@ class Normalization {
     if (combining_class == 0) flush();
     if (c >= 0x80 && find_range(bert_tables.mark, c)) return;
     if (combining_class == 0) return lower(c);
-    run_.emplace_back(combining_class, c);
+    run_.push_back({combining_class, run_.size(), c});
   }
 
   void flush() {
     if (run_.empty()) return;
-    std::stable_sort(run_.begin(), run_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (const auto& [combining_class, c] : run_) lower(c);
+    std::sort(run_.begin(), run_.end(), [](const Combining& a, const Combining& b) {
+      return std::tie(a.combining_class, a.place) < std::tie(b.combining_class, b.place);
+    });
+    for (const Combining& waiting : run_) lower(waiting.character);
     run_.clear();
   }
 
@@ -102,7 +105,12 @@ class Normalization {
 
   BertNormalizer options_;
   std::string out_;
-  std::vector<std::pair<int, char32_t>> run_;
+  struct Combining {
+    int combining_class;
+    std::size_t place;
+    char32_t character;
+  };
+  std::vector<Combining> run_;
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 // WordPieceTokenizer from files: tokenizer.json, or vocab.txt with tokenizer_config.json.
+#include <algorithm>
 #include <fstream>
 #include <initializer_list>
 #include <map>

@@ -3,7 +3,7 @@
 
 #include "fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {  // NOLINT: libFuzzer's name
   using namespace rlx;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   fuzz::run([&] {

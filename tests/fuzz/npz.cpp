@@ -2,7 +2,7 @@
 #include "fuzz.h"
 #include "io/npy.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {  // NOLINT: libFuzzer's name
   using namespace rlx;
   return fuzz::run([&] {
     const NpzFile f(fuzz::copy(data, size), "fuzz");

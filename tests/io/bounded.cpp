@@ -2,6 +2,7 @@
 #include "io/bounded.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -47,18 +48,36 @@ double cpu_seconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-void limit_memory(Index budget) {
-  if (!limits_memory()) return;
+struct Memory {
+  Index address_space, resident;  // bytes
+};
+
+Memory memory_now() {
+  malloc_trim(0);  // what the parent has freed is no room for the child
   std::ifstream statm("/proc/self/statm");
-  Index pages = 0;
-  statm >> pages;
+  Memory m{};
+  statm >> m.address_space >> m.resident;
+  m.address_space *= sysconf(_SC_PAGESIZE);
+  m.resident *= sysconf(_SC_PAGESIZE);
+  return m;
+}
+
+void limit_memory(Index bytes) {
   rlimit limit{};
-  limit.rlim_cur = limit.rlim_max = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE) + budget);
+  limit.rlim_cur = limit.rlim_max = static_cast<rlim_t>(bytes);
   ensure(setrlimit(RLIMIT_AS, &limit) == 0, "no limit on memory");
 }
 
+/// Largest resident size so far.
+Index resident_peak() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return Index{usage.ru_maxrss} * 1024;
+}
+
 void run_child(Index begin, Index end, Index budget, const std::function<std::string(Index)>& check, Report& report) {
-  limit_memory(budget);
+  const Memory before = memory_now();
+  if (limits_memory()) limit_memory(before.address_space + budget);
   alarm(300);
   for (Index i = begin; i < end; ++i) {
     report.at = i;
@@ -70,6 +89,8 @@ void run_child(Index begin, Index end, Index budget, const std::function<std::st
       wrong = fmt::format("it threw {}", e.what());
     }
     const double took = cpu_seconds() - start;
+    const Index grown = resident_peak() - before.resident;
+    if (wrong.empty() && limits_memory() && grown > budget) wrong = fmt::format("it took {} bytes of memory", grown);
     if (wrong.empty() && took > 2) wrong = fmt::format("it took {:.2f} s", took);
     if (!wrong.empty()) {
       wrong.copy(report.text, sizeof report.text - 1);

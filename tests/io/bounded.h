@@ -11,9 +11,10 @@
 
 namespace rlx::test {
 
-/// Calls `check(i)` for i in [begin, end) in a child whose address space may grow by `budget` bytes (not under a
-/// sanitizer, which needs more) and where each call may take two seconds of processor time. `check` returns what is
-/// wrong, or nothing. The result is the first complaint, with its i: of `check`, an exception, a signal, the time.
+/// Calls `check(i)` for i in [begin, end) in a child whose address space and resident memory may grow by `budget` bytes
+/// (not under a sanitizer, which needs more) and where each call may take two seconds of processor time. `check`
+/// returns what is wrong, or nothing. The result is the first complaint, with its i: of `check`, an exception, a
+/// signal, the time.
 std::string run_bounded(Index begin, Index end, Index budget, const std::function<std::string(Index)>& check);
 
 /// Whether the child's memory is limited: false under a sanitizer.

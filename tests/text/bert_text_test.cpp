@@ -1,6 +1,7 @@
 // UTF-8 and BERT normalisation, over all code points where the reference has a say.
 #include "text/bert_text.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "core/json.h"

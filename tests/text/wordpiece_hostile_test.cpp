@@ -15,19 +15,27 @@ namespace rlx {
 namespace {
 
 const std::string small_json = R"({"version": "1.0", "truncation": null, "padding": null, "added_tokens": [
-  {"id": 0, "content": "[PAD]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true},
-  {"id": 1, "content": "[UNK]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true},
-  {"id": 2, "content": "[CLS]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true},
-  {"id": 3, "content": "[SEP]", "single_word": false, "lstrip": true, "rstrip": true, "normalized": false, "special": true},
-  {"id": 8, "content": "Größe", "single_word": true, "lstrip": false, "rstrip": false, "normalized": true, "special": false}],
-  "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null, "lowercase": true},
+  {"id": 0, "content": "[PAD]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+   "special": true},
+  {"id": 1, "content": "[UNK]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+   "special": true},
+  {"id": 2, "content": "[CLS]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+   "special": true},
+  {"id": 3, "content": "[SEP]", "single_word": false, "lstrip": true, "rstrip": true, "normalized": false,
+   "special": true},
+  {"id": 8, "content": "Größe", "single_word": true, "lstrip": false, "rstrip": false, "normalized": true,
+   "special": false}],
+  "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null,
+    "lowercase": true},
   "pre_tokenizer": {"type": "BertPreTokenizer"},
   "post_processor": {"type": "TemplateProcessing",
     "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
                {"SpecialToken": {"id": "[SEP]", "type_id": 0}}], "pair": [],
-    "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [2], "tokens": ["[CLS]"]}, "[SEP]": {"id": "[SEP]", "ids": [3], "tokens": ["[SEP]"]}}},
+    "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [2], "tokens": ["[CLS]"]},
+                       "[SEP]": {"id": "[SEP]", "ids": [3], "tokens": ["[SEP]"]}}},
   "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
-  "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+  "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+    "max_input_chars_per_word": 100,
     "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "un": 4, "##aff": 5, "##able": 6, "漢": 7}}})";
 
 const std::string small_vocab = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##aff\n##able\n漢\nü\n";
@@ -35,8 +43,10 @@ const std::string small_config = R"({"do_lower_case": true, "strip_accents": nul
   "unk_token": "[UNK]", "cls_token": {"content": "[CLS]", "lstrip": false}, "sep_token": "[SEP]", "pad_token": "[PAD]",
   "mask_token": "[MASK]", "never_split": null, "tokenizer_class": "BertTokenizer", "model_max_length": 512,
   "added_tokens_decoder": {
-    "0": {"content": "[PAD]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true},
-    "4": {"content": "[MASK]", "single_word": false, "lstrip": true, "rstrip": false, "normalized": false, "special": true}}})";
+    "0": {"content": "[PAD]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+          "special": true},
+    "4": {"content": "[MASK]", "single_word": false, "lstrip": true, "rstrip": false, "normalized": false,
+          "special": true}}})";
 
 const std::string text = "Unaffable [CLS] 漢字 größe, [SEP] \xff\xe2\x82 e\u0301 [MASK]##aff\n";
 
