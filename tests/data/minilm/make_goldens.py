@@ -16,7 +16,8 @@ import tokenizers
 import torch
 import transformers
 
-HERE = pathlib.Path(__file__).parent
+HERE = pathlib.Path(__file__).resolve().parent
+EXAMPLES = HERE.parents[2] / "examples"
 
 WORDS = """stream granite harvest copper lantern violet engine meadow signal orbit quartz ferry ledger timber
 whistle canyon marble pepper harbour saddle needle comet willow anchor thunder velvet mirror basket ember glacier""".split()
@@ -84,21 +85,24 @@ def main():
     bert = transformers.BertModel.from_pretrained(model_folder, dtype=torch.float64, attn_implementation="eager",
                                                   add_pooling_layer=False).eval()
     assert all(p.dtype == torch.float64 for p in bert.parameters())
-    all_ids, rows = [], []
-    for text, max_tokens in TEXTS:
+
+    def embed(text, max_tokens):
         tokenizer.enable_truncation(max_tokens)
         ids = tokenizer.encode(text).ids
         with torch.no_grad():
             hidden = bert(input_ids=torch.tensor([ids])).last_hidden_state[0]
         mean = hidden.mean(dim=0)
-        all_ids.append(ids)
-        rows.append((mean / mean.norm()).numpy())
+        return ids, (mean / mean.norm()).numpy()
+
+    all_ids, rows = zip(*(embed(text, max_tokens) for text, max_tokens in TEXTS))
     entries = [{"text": text, "max_tokens": max_tokens} for text, max_tokens in TEXTS]
     (HERE / "texts.json").write_text("[\n" + ",\n".join(json.dumps(e) for e in entries) + "\n]\n")
     (HERE / "ids.json").write_text("[\n" + ",\n".join(json.dumps(i, separators=(",", ":")) for i in all_ids) + "\n]\n")
     embeddings = numpy.stack(rows)
     assert embeddings.dtype == numpy.float64 and embeddings.shape == (len(TEXTS), 384)
     numpy.save(HERE / "embeddings.npy", embeddings)
+    lines = (EXAMPLES / "sentences.txt").read_text().splitlines()
+    numpy.save(EXAMPLES / "sentences.npy", numpy.stack([embed(line, limit)[1] for line in lines]))
     print(len(TEXTS), "texts, token counts", sorted(len(i) for i in all_ids))
     print("tokenizers", tokenizers.__version__, "transformers", transformers.__version__, "torch", torch.__version__,
           "numpy", numpy.__version__)

@@ -1,0 +1,155 @@
+// Loading a sentence-transformers folder, and its graph.
+#include "models/sentence.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/error.h"
+#include "models/folder.h"
+#include "ops/constant/constant.h"
+#include "ops/reduce/reduce.h"
+#include "ops/reshape/reshape.h"
+#include "ops/scalar/scalar.h"
+#include "ops/slice/slice.h"
+#include "runtime/evaluate.h"
+
+namespace rlx {
+
+std::string_view pooling_name(Pooling pooling) {
+  static constexpr std::string_view names[] = {"mean", "cls", "max", "mean_sqrt_length"};
+  return names[static_cast<std::size_t>(pooling)];
+}
+
+Value pool(Value x, Value mask, Pooling pooling) {
+  if (pooling == Pooling::cls) return squeeze(slice(x, 1, 0, 1), {1});
+  const Value weights = unsqueeze(mask, {2});
+  if (pooling == Pooling::max) {
+    return max(select(greater(weights, like(x, 0)), x, like(x, -1e9)), {1});
+  }
+  const Value total = sum(x * weights, {1});
+  const Value count = maximum(sum(weights, {1}), like(x, 1e-9));
+  return total / (pooling == Pooling::mean ? count : sqrt(count));
+}
+
+Value normalize_rows(Value x) { return x / maximum(sqrt(sum(x * x, {-1}, true)), like(x, 1e-12)); }
+
+namespace {
+
+// The last part of a module's dotted type name.
+std::string_view module_kind(std::string_view type) {
+  const std::size_t dot = type.rfind('.');
+  return dot == std::string_view::npos ? type : type.substr(dot + 1);
+}
+
+Pooling read_pooling(const JsonDocument& config) {
+  struct Mode {
+    const char* field;
+    Pooling pooling;
+  };
+  static constexpr Mode modes[] = {{"pooling_mode_cls_token", Pooling::cls},
+                                   {"pooling_mode_mean_tokens", Pooling::mean},
+                                   {"pooling_mode_max_tokens", Pooling::max},
+                                   {"pooling_mode_mean_sqrt_len_tokens", Pooling::mean_sqrt_length}};
+  std::optional<Pooling> found;
+  for (const Mode& m : modes) {
+    if (!config.root().get_or(m.field, false)) continue;
+    if (found) config.at(m.field).fail_expected("false: another pooling mode is set, several are not supported");
+    found = m.pooling;
+  }
+  for (const char* other : {"pooling_mode_weightedmean_tokens", "pooling_mode_lasttoken"}) {
+    if (config.root().get_or(other, false)) config.at(other).fail_expected("false");
+  }
+  if (!found) config.root().fail_expected("an object with one pooling mode that is true");
+  return *found;
+}
+
+// A module path comes from a file: a plain name below the folder.
+std::string module_folder(const std::string& folder, const JsonValue& path) {
+  const std::string_view name = path.as_string();
+  const bool plain =
+      !name.empty() && name != "." && name != ".." && name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
+  if (!plain) path.fail_expected("a plain folder name");
+  return (std::filesystem::path(folder) / name).string();
+}
+
+SentenceConfig read_modules(const std::string& folder) {
+  SentenceConfig c;
+  const auto modules = read_optional_json(folder, "modules.json");
+  if (!modules) return c;
+  bool pooled = false;
+  for (const JsonValue& module : modules->root().elements()) {
+    const std::string_view kind = module_kind(module.at("type").as_string());
+    if (kind == "Pooling") {
+      c.pooling = read_pooling(read_json(module_folder(folder, module.at("path")), "config.json"));
+      pooled = true;
+    } else if (kind == "Normalize") {
+      c.normalize = true;
+    } else if (kind != "Transformer") {
+      module.at("type").fail_expected("a Transformer, Pooling or Normalize module");
+    } else if (!module.at("path").as_string().empty()) {
+      module.at("path").fail_expected("\"\": the transformer lies in the model's own folder");
+    }
+  }
+  if (!pooled) modules->root().fail_expected("a list with a Pooling module");
+  return c;
+}
+
+// The sentence configuration's own length wins over the tokenizer's.
+Index read_max_tokens(const std::string& folder, const EncoderConfig& encoder, const SentenceOptions& options) {
+  const Index most = encoder.max_positions;
+  if (options.max_tokens) {
+    require(1 <= *options.max_tokens && *options.max_tokens <= most,
+            "max tokens is {}, expected 1 to {}, the model's positions", *options.max_tokens, most);
+    return *options.max_tokens;
+  }
+  if (const auto config = read_optional_json(folder, "sentence_bert_config.json")) {
+    const auto length = config->find("max_seq_length");
+    if (length && !length->is_null()) return std::min(length->as_index(1, Index{1} << 40), most);
+  }
+  if (const auto config = read_optional_json(folder, "tokenizer_config.json")) {
+    const auto length = config->find("model_max_length");
+    // Files that mean "no limit" write an enormous number, often as a float.
+    if (length && length->kind() == JsonKind::integer) return std::clamp<Index>(length->as_index(), 1, most);
+  }
+  return most;
+}
+
+}  // namespace
+
+SentenceModel SentenceModel::load(const std::string& folder, const SentenceOptions& options) {
+  SentenceModel m;
+  m.compute_ = options.compute;
+  m.encoder_ = EncoderConfig::from_json(read_json(folder, "config.json"));
+  m.sentence_ = read_modules(folder);
+  m.sentence_.max_tokens = read_max_tokens(folder, m.encoder_, options);
+  m.tokenizer_ = std::make_shared<WordPieceTokenizer>(WordPieceTokenizer::load(folder));
+  require(m.tokenizer_->vocab_size() <= m.encoder_.vocab_size, "{}: the tokenizer has {} ids, the embedding {} rows",
+          folder, m.tokenizer_->vocab_size(), m.encoder_.vocab_size);
+
+  const std::unique_ptr<WeightSource> weights = open_weights(folder);
+  Builder b;
+  const Dim batch = Dim::symbol("B", 1, 65536), length = Dim::symbol("S", 1, m.encoder_.max_positions);
+  const Value ids = b.input("ids", {DType::i64, {batch, length}});
+  const Value mask = b.input("mask", {options.compute, {batch, length}});
+  const Parameters parameters(b, *weights, options.compute);
+  Value x = rlx::encoder(ids, mask, m.encoder_, encoder_scope(m.encoder_, parameters));
+  x = pool(x, mask, m.sentence_.pooling);
+  if (m.sentence_.normalize) x = normalize_rows(x);
+  m.unused_ = parameters.unused(encoder_ignored(m.encoder_));
+  m.graph_ = std::make_shared<Graph>(b.finish(std::span(&x, 1), {"embedding"}));
+  return m;
+}
+
+std::vector<Index> SentenceModel::tokens(std::string_view text) const {
+  return tokenizer_->encode(text, {.max_tokens = sentence_.max_tokens});
+}
+
+std::vector<double> SentenceModel::embed(std::string_view text) const {
+  const std::vector<Index> ids = tokens(text);
+  const auto n = static_cast<Index>(ids.size());
+  const Tensor inputs[] = {Tensor::of<std::int64_t>(DType::i64, {1, n}, ids),
+                           Tensor::of<double>(compute_, {1, n}, std::vector<double>(ids.size(), 1.0))};
+  return rlx::load<double>(evaluate(*graph_, inputs)[0]);
+}
+
+}  // namespace rlx
