@@ -6,6 +6,7 @@
 #endif
 
 #include <cstdint>
+#include <ctime>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -35,6 +36,14 @@ constexpr bool sanitized() {
 #else
   return false;
 #endif
+}
+
+/// Seconds of processor time that `work` takes: other programs on a busy machine do not count.
+template <class Work>
+double processor_seconds(Work work) {
+  const std::clock_t start = std::clock();
+  work();
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
 /// Bytes by which `work` raised resident memory at its peak; empty where the system does not tell, or under a

@@ -25,7 +25,7 @@ struct Node {
 };
 static_assert(sizeof(Node) == 16);
 
-constexpr std::uint32_t chunk_bits = 16;  // nodes are kept in chunks, so that growing never copies
+constexpr std::uint32_t chunk_bits = 12;  // nodes are kept in chunks, so that growing never copies
 
 }  // namespace
 
