@@ -1,7 +1,9 @@
 // Host tensors: construction, copy on write, and conversion to and from numbers.
 #include "core/tensor.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "core/checked.h"
@@ -14,7 +16,7 @@ Bytes Bytes::allocate(Index size) {
   const auto n = static_cast<std::size_t>(size);
   try {
     std::shared_ptr<std::byte[]> p(new std::byte[n ? n : 1]());
-    return {p, {p.get(), n}};
+    return {p, {p.get(), n}, true};
   } catch (const std::bad_alloc&) {
     fail("a tensor of {} bytes does not fit into memory", size);
   }
@@ -49,7 +51,7 @@ Tensor Tensor::scalar(DType dtype, double value) { return of<double>(dtype, {}, 
 
 std::span<std::byte> Tensor::mutable_bytes(std::size_t plane) {
   Bytes& p = planes_[plane];
-  if (p.owner.use_count() != 1) {
+  if (!p.writable || p.owner.use_count() != 1) {
     Bytes copy = Bytes::allocate(static_cast<Index>(p.data.size()));
     // The allocation is ours alone, so that its constness is a formality.
     if (!p.data.empty()) std::memcpy(const_cast<std::byte*>(copy.data.data()), p.data.data(), p.data.size());
@@ -130,6 +132,19 @@ T decode(DType type, std::uint64_t code) {
   }
 }
 
+// The f64 from which a narrower float is rounded as if from `value` itself: cut to 53 bits, the last one set when a bit
+// was lost (round to odd).
+template <class T>
+double for_narrowing(T value) {
+  const bool negative = value < 0;
+  const std::uint64_t magnitude = negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+  const int lost = std::max(0, static_cast<int>(std::bit_width(magnitude)) - 53);
+  const std::uint64_t kept = magnitude >> lost;
+  const std::uint64_t odd = kept << lost == magnitude ? kept : kept | 1;
+  const double v = std::ldexp(static_cast<double>(odd), lost);
+  return negative ? -v : v;
+}
+
 template <class T>
 std::uint64_t encode(DType type, T value) {
   if constexpr (std::is_same_v<T, std::complex<double>>) {
@@ -141,6 +156,9 @@ std::uint64_t encode(DType type, T value) {
   } else {
     switch (info(type).kind) {
       case DTypeClass::real:
+        if constexpr (std::is_integral_v<T>) {
+          if (type != DType::f64) return encode_float(type, for_narrowing(value));
+        }
         return encode_float(type, static_cast<double>(value));
       case DTypeClass::complex:
         return std::bit_cast<std::uint32_t>(static_cast<float>(value));

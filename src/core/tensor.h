@@ -16,6 +16,7 @@ namespace rlx {
 struct Bytes {
   std::shared_ptr<const void> owner;
   std::span<const std::byte> data;
+  bool writable = false;  // an allocation of ours: its only owner may write
 
   /// `size` new bytes, all zero.
   static Bytes allocate(Index size);
