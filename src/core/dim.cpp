@@ -148,9 +148,9 @@ struct DimBuilder {
   static Bounds bounds(const std::vector<Term>& terms) {
     Bounds sum{0, 0};
     for (const Term& t : terms) {
-      Bounds product{1, 1};
+      // In the order of evaluate(): whatever saturates here is an Error there.
+      Bounds product{t.factor, t.factor};
       for (const AtomPtr& a : t.atoms) product = multiply_bounds(product, a->bounds);
-      product = multiply_bounds(product, {t.factor, t.factor});
       sum = {saturating_add(sum.lo, product.lo), saturating_add(sum.hi, product.hi)};
     }
     return sum;
@@ -200,6 +200,13 @@ struct DimBuilder {
     std::string key = std::string(kind_names[static_cast<int>(kind)]) + "(" + a.text() + "," + b.text() + ")";
     return from_atom(
         std::make_shared<Atom>(Atom{kind, atom_bounds(kind, a.bounds(), b.bounds()), std::move(key), {a, b}}));
+  }
+
+  static void check_symbols(const Dim& a, const Dim& b) {
+    if (a.is_constant() || b.is_constant()) return;
+    DimSymbols both;
+    a.collect_symbols(both);
+    b.collect_symbols(both);
   }
 
   // The quotient when every term of `a` is divisible by the single term of `b`.
@@ -280,6 +287,9 @@ Dim Dim::substitute(const std::map<std::string, Dim, std::less<>>& by) const {
       if (a->kind == Kind::symbol) {
         const auto it = by.find(a->key);
         factor = it == by.end() ? DimBuilder::from_atom(a) : it->second;
+        const Bounds b = factor.bounds();
+        require(b.lo <= a->bounds.hi && a->bounds.lo <= b.hi, "size symbol {} of bounds {}..{} is replaced by {}",
+                a->key, a->bounds.lo, a->bounds.hi, factor.text());
       } else {
         const Dim x = a->args[0].substitute(by), y = a->args[1].substitute(by);
         factor = a->kind == Kind::floordiv  ? floordiv(x, y)
@@ -340,6 +350,7 @@ Dim operator*(const Dim& a, const Dim& b) {
 Dim floordiv(const Dim& a, const Dim& b) {
   require(b != Dim(0), "division of size {} by 0", a.text());
   if (a.is_constant() && b.is_constant()) return floor_quotient(a.value_, b.value_);
+  DimBuilder::check_symbols(a, b);
   if (a == b && b.bounds().lo > 0) return 1;
   Dim quotient;
   if ((b.is_constant() || b.bounds().lo > 0) && DimBuilder::divide(a, b, quotient)) return quotient;
@@ -349,6 +360,7 @@ Dim floordiv(const Dim& a, const Dim& b) {
 Dim ceildiv(const Dim& a, const Dim& b) {
   require(b != Dim(0), "division of size {} by 0", a.text());
   if (a.is_constant() && b.is_constant()) return ceil_quotient(a.value_, b.value_);
+  DimBuilder::check_symbols(a, b);
   if (a == b && b.bounds().lo > 0) return 1;
   Dim quotient;
   if ((b.is_constant() || b.bounds().lo > 0) && DimBuilder::divide(a, b, quotient)) return quotient;
@@ -357,8 +369,15 @@ Dim ceildiv(const Dim& a, const Dim& b) {
 
 Dim mod(const Dim& a, const Dim& b) { return a - floordiv(a, b) * b; }
 
+// Of two sizes that are provably equal, the one that either order of the operands gives.
+static const Dim& representative(const Dim& a, const Dim& b) {
+  if (a.is_constant() != b.is_constant()) return a.is_constant() ? a : b;
+  return a.text() <= b.text() ? a : b;
+}
+
 Dim min(const Dim& a, const Dim& b) {
   const Bounds difference = (a - b).bounds();
+  if (difference == Bounds{0, 0}) return representative(a, b);
   if (difference.hi <= 0) return a;
   if (difference.lo >= 0) return b;
   return a.text() < b.text() ? DimBuilder::call(Kind::min, a, b) : DimBuilder::call(Kind::min, b, a);
@@ -366,6 +385,7 @@ Dim min(const Dim& a, const Dim& b) {
 
 Dim max(const Dim& a, const Dim& b) {
   const Bounds difference = (a - b).bounds();
+  if (difference == Bounds{0, 0}) return representative(a, b);
   if (difference.hi <= 0) return b;
   if (difference.lo >= 0) return a;
   return a.text() < b.text() ? DimBuilder::call(Kind::max, a, b) : DimBuilder::call(Kind::max, b, a);
@@ -381,40 +401,72 @@ Tri equal(const Dim& a, const Dim& b) {
 
 namespace {
 
-// Recursive descent; nesting is bounded so that hostile text cannot exhaust the stack.
+// Deeper than any canonical text: a level takes at least 7 of its characters. Hostile text cannot exhaust the stack.
+constexpr int deepest = 600;
+
+// Recursive descent.
 class DimParser {
  public:
   DimParser(std::string_view text, std::size_t& position, const std::map<std::string, Dim, std::less<>>& symbols)
       : text_(text), position_(position), symbols_(symbols) {}
 
   Dim sum() {
-    require(++depth_ <= 32, "size expression at column {} is nested deeper than 32", position_);
+    require(++depth_ <= deepest, "size expression is nested deeper than {} at column {}", deepest, position_);
     Dim d = product();
-    for (;;) {
-      if (take('+')) {
-        d = d + product();
-      } else if (take('-')) {
-        d = d - product();
-      } else {
-        --depth_;
-        return d;
-      }
-    }
-  }
-
- private:
-  Dim product() {
-    Dim d = factor();
-    while (take('*')) d = d * factor();
+    const bool more = peek() == '+' || peek() == '-';
+    if (more) d = rest_of_sum(d);
+    --depth_;
     return d;
   }
 
-  Dim factor() {
-    if (take('-')) return Dim(-1) * unsigned_factor();
-    return unsigned_factor();
+ private:
+  // All terms are joined at once: text of n terms takes n log n steps.
+  Dim rest_of_sum(const Dim& first) {
+    Checked constant(0);
+    std::vector<Term> terms;
+    const auto add = [&](const Dim& d) {
+      if (d.is_constant()) {
+        constant = constant + Checked(d.constant());
+      } else {
+        for (Term& t : DimBuilder::terms(d)) terms.push_back(std::move(t));
+      }
+    };
+    add(first);
+    for (;;) {
+      if (take('+')) {
+        add(product());
+      } else if (take('-')) {
+        add(Dim(-1) * product());
+      } else {
+        break;
+      }
+    }
+    terms.push_back({{}, constant.value("a sum of sizes")});
+    return DimBuilder::make(std::move(terms));
   }
 
-  Dim unsigned_factor() {
+  Dim product() {
+    Dim d = factor();
+    if (peek() != '*') return d;
+    Checked constant(1);
+    bool zero = false;
+    const auto multiply = [&](const Dim& by) {
+      if (by.is_constant()) {
+        constant = constant * Checked(by.constant());
+        zero = zero || by.constant() == 0;
+        return;
+      }
+      if (!zero) d = d * by;
+    };
+    const Dim first = std::exchange(d, Dim(1));
+    multiply(first);
+    while (take('*')) multiply(factor());
+    return zero ? Dim(0) : Dim(constant.value("a product of sizes")) * d;
+  }
+
+  Dim factor() { return take('-') ? unsigned_factor(true) : unsigned_factor(false); }
+
+  Dim unsigned_factor(bool negative) {
     skip();
     const std::size_t begin = position_;
     while (position_ < text_.size() &&
@@ -423,7 +475,12 @@ class DimParser {
     }
     const std::string_view word = text_.substr(begin, position_ - begin);
     require(!word.empty(), "expected a size at column {}", begin);
-    if (word[0] >= '0' && word[0] <= '9') return number(word, begin);
+    if (word[0] >= '0' && word[0] <= '9') return number(word, begin, negative);
+    const Dim d = named(word, begin);
+    return negative ? Dim(-1) * d : d;
+  }
+
+  Dim named(std::string_view word, std::size_t begin) {
     for (const Kind k : {Kind::floordiv, Kind::ceildiv, Kind::min, Kind::max}) {
       if (word == kind_names[static_cast<int>(k)]) return call(k);
     }
@@ -432,11 +489,13 @@ class DimParser {
     return it->second;
   }
 
-  static Dim number(std::string_view word, std::size_t column) {
+  // Digits are subtracted from a negative number, so that the least one is in range.
+  static Dim number(std::string_view word, std::size_t column, bool negative) {
     Checked n(0);
     for (const char c : word) {
       require(c >= '0' && c <= '9', "\"{}\" at column {} is not a number", word.substr(0, 64), column);
-      n = n * Checked(10) + Checked(c - '0');
+      const Checked digit(c - '0');
+      n = negative ? n * Checked(10) - digit : n * Checked(10) + digit;
     }
     return n.value("a number in a size expression");
   }
@@ -460,9 +519,12 @@ class DimParser {
   }
 
   void skip() {
-    while (position_ < text_.size() &&
-           (text_[position_] == ' ' || text_[position_] == '\n' || text_[position_] == '\t'))
+    while (position_ < text_.size() && std::string_view(" \n\t\r").find(text_[position_]) != std::string_view::npos)
       ++position_;
+  }
+  char peek() {
+    skip();
+    return position_ < text_.size() ? text_[position_] : '\0';
   }
   bool take(char c) {
     skip();

@@ -50,7 +50,7 @@ class Dim {
   Index evaluate(const DimEnv& env) const;
   /// Adds every symbol to `out`; throws Error when one is there with other bounds.
   void collect_symbols(DimSymbols& out) const;
-  /// Replaces symbols by sizes; symbols that `by` lacks stay.
+  /// Replaces symbols by sizes; symbols that `by` lacks stay. Throws Error for a size outside the symbol's bounds.
   Dim substitute(const std::map<std::string, Dim, std::less<>>& by) const;
   /// The name when this is exactly one symbol, else empty.
   std::string_view symbol_name() const;

@@ -1,7 +1,9 @@
 // Host tensors: construction, copy on write, and conversion to and from numbers.
 #include "core/tensor.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -129,6 +131,19 @@ T decode(DType type, std::uint64_t code) {
   }
 }
 
+// The f64 from which a narrower float is rounded as if from `value` itself: cut to 53 bits, the last one set when a bit
+// was lost (round to odd).
+template <class T>
+double for_narrowing(T value) {
+  const bool negative = value < 0;
+  const std::uint64_t magnitude = negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+  const int lost = std::max(0, static_cast<int>(std::bit_width(magnitude)) - 53);
+  const std::uint64_t kept = magnitude >> lost;
+  const std::uint64_t odd = kept << lost == magnitude ? kept : kept | 1;
+  const double v = std::ldexp(static_cast<double>(odd), lost);
+  return negative ? -v : v;
+}
+
 template <class T>
 std::uint64_t encode(DType type, T value) {
   if constexpr (std::is_same_v<T, std::complex<double>>) {
@@ -140,6 +155,9 @@ std::uint64_t encode(DType type, T value) {
   } else {
     switch (info(type).kind) {
       case DTypeClass::real:
+        if constexpr (std::is_integral_v<T>) {
+          if (type != DType::f64) return encode_float(type, for_narrowing(value));
+        }
         return encode_float(type, static_cast<double>(value));
       case DTypeClass::complex:
         return std::bit_cast<std::uint32_t>(static_cast<float>(value));

@@ -16,6 +16,8 @@ Index TensorType::axis(Index a) const {
 }
 
 Dim product(std::span<const Dim> dims) {
+  // A zero gives 0 even when the other sizes would overflow together.
+  if (std::ranges::find(dims, Dim(0)) != dims.end()) return 0;
   Dim n = 1;
   for (const Dim& d : dims) n = n * d;
   return n;
@@ -42,9 +44,10 @@ Dim TensorType::plane_bytes(std::size_t plane) const {
   const Plane& p = encoding->planes[plane];
   if (p.per == Plane::Per::tensor) return p.bytes;
   if (p.per == Plane::Per::axis) return dim(block_axis) * Dim(p.bytes);
-  Dim n = p.bytes;
-  for (Index i = 0; i < rank(); ++i) n = n * (i == block_axis ? ceildiv(dim(i), encoding->block) : dim(i));
-  return n;
+  std::vector<Dim> sizes = dims;
+  Dim& blocks = sizes[static_cast<std::size_t>(block_axis)];
+  blocks = ceildiv(blocks, encoding->block);
+  return product(sizes) * Dim(p.bytes);
 }
 
 std::string text(std::span<const Dim> dims) {

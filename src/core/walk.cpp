@@ -5,12 +5,17 @@
 
 namespace rlx {
 
+// Wraps: extents beside a 0 may have any size.
+static void multiply(Index& product, Index by) {
+  product = static_cast<Index>(static_cast<std::uint64_t>(product) * static_cast<std::uint64_t>(by));
+}
+
 std::vector<Index> row_major_strides(std::span<const Index> shape) {
   std::vector<Index> s(shape.size());
   Index n = 1;
   for (std::size_t i = shape.size(); i-- > 0;) {
     s[i] = n;
-    n *= shape[i];
+    multiply(n, shape[i]);
   }
   return s;
 }
@@ -23,7 +28,7 @@ std::vector<Index> broadcast_strides(std::span<const Index> from, std::span<cons
     const std::size_t j = i + to.size() - from.size();
     ensure(from[i] == to[j] || from[i] == 1, "shapes do not broadcast");
     s[j] = from[i] == to[j] ? n : 0;
-    n *= from[i];
+    multiply(n, from[i]);
   }
   return s;
 }
@@ -32,7 +37,7 @@ AxisSplit split_at(std::span<const Index> shape, Index axis) {
   AxisSplit s;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const auto at = static_cast<Index>(i);
-    (at < axis ? s.outer : at == axis ? s.extent : s.inner) *= shape[i];
+    multiply(at < axis ? s.outer : at == axis ? s.extent : s.inner, shape[i]);
   }
   return s;
 }

@@ -9,7 +9,8 @@
 
 namespace rlx {
 
-/// Element strides of a dense row-major shape.
+/// Element strides of a dense row-major shape. Where an extent is 0, products of the others may wrap: they are not
+/// used.
 std::vector<Index> row_major_strides(std::span<const Index> shape);
 
 /// Strides that read a tensor of shape `from` at the coordinates of `to`: right-aligned, 0 where an extent of 1 is
