@@ -1,6 +1,8 @@
 // Damaged copies of a text for hostile-input tests: the same for the same seed on every machine.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <random>
@@ -9,6 +11,16 @@
 #include <vector>
 
 namespace rlx::test {
+
+/// Adds to the property "mutants" of the running test, from which scripts/figures reads how many there were.
+inline void count_mutants(std::int64_t n) {
+  static const testing::TestInfo* last = nullptr;
+  static std::int64_t total = 0;
+  const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
+  total = test == last ? total + n : n;
+  last = test;
+  testing::Test::RecordProperty("mutants", std::to_string(total));
+}
 
 /// Makes mutants of a text: bytes flipped, runs cut, doubled or moved, and pieces replaced by values that readers trip
 /// over.

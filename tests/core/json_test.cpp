@@ -231,6 +231,7 @@ TEST(Json, MutantsGiveTheSameValuesOrAnError) {
       ASSERT_TRUE(theirs.is_discarded() || ours_only) << text << "\n" << e.what();
     }
   }
+  test::count_mutants(read + refused);
   EXPECT_GT(read, 1'000);
   EXPECT_GT(refused, 2'000);
 }

@@ -18,6 +18,7 @@
 
 #include "core/error.h"
 #include "core/os_posix.h"
+#include "mutate.h"
 
 #ifndef __has_feature
 #define __has_feature(x) 0
@@ -102,6 +103,7 @@ void run_child(Index begin, Index end, Index budget, const std::function<std::st
 }  // namespace
 
 std::string run_bounded(Index begin, Index end, Index budget, const std::function<std::string(Index)>& check) {
+  count_mutants(end - begin);
   void* p = mmap(nullptr, sizeof(Report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) return "no shared memory";
   auto& report = *new (p) Report{};

@@ -13,9 +13,11 @@
 #include "io/safetensors.h"
 #include "ir/print.h"
 #include "ir/verify.h"
+#include "models.h"
 #include "models/folder.h"
-#include "models/tiny_model.h"
+#include "mutate.h"
 #include "runtime/evaluate.h"
+#include "tiny_model.h"
 
 namespace rlx {
 namespace {
@@ -34,25 +36,15 @@ double difference(const std::vector<double>& a, const double* b) {
   return worst;
 }
 
-std::string minilm() {
-  const char* models = std::getenv("RLX_MODELS");
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  const std::string base = models  ? models
-                           : cache ? std::string(cache) + "/rlx/models"
-                                   : std::string(home ? home : "/root") + "/.cache/rlx/models";
-  return base + "/all-MiniLM-L6-v2";
-}
-
-TEST(Sentence, MiniLmEqualsPyTorchInF64) {
-  if (!std::filesystem::exists(minilm() + "/model.safetensors"))
-    GTEST_SKIP() << "no model in " << minilm() << ": run scripts/fetch_models";
+TEST(BulkSentence, MiniLmEqualsPyTorchInF64) {
+  const auto folder = test::model_folder("all-MiniLM-L6-v2");
+  if (!folder) GTEST_SKIP() << "all-MiniLM-L6-v2 is not here: scripts/fetch_models gets it";
   const std::string data = std::string(RLX_TEST_DATA) + "/minilm";
   const JsonDocument texts = read_json(data, "texts.json"), ids = read_json(data, "ids.json");
   const Tensor golden = read_npy(data + "/embeddings.npy");
   const std::vector<double> want = load<double>(golden);
-  const SentenceModel short_model = SentenceModel::load(minilm()),
-                      long_model = SentenceModel::load(minilm(), {.max_tokens = 512});
+  const SentenceModel short_model = SentenceModel::load(*folder);
+  const SentenceModel long_model = SentenceModel::load(*folder, {.max_tokens = 512});
   EXPECT_EQ(short_model.sentence().max_tokens, 256);
   EXPECT_TRUE(short_model.unused().empty());
   ASSERT_EQ(texts.root().size(), golden.shape()[0]);
@@ -74,6 +66,7 @@ TEST(Sentence, MiniLmEqualsPyTorchInF64) {
     ++row;
   }
   RecordProperty("worst", fmt::format("{:.2e}", worst));
+  RecordProperty("texts", static_cast<int>(row));
 }
 
 TEST(Sentence, SmallModelsEqualLoops) {
@@ -193,6 +186,32 @@ TEST(Sentence, WrongModulesAndOptions) {
   std::filesystem::remove(tiny.folder + "/model.safetensors");
   tiny.write("1_Pooling/config.json", R"({"pooling_mode_cls_token": true})");
   expect_error(tiny, "model.safetensors");
+}
+
+// Damaged small files of a folder: it loads and answers with finite numbers of the right count, or there is an Error.
+TEST(BulkSentence, DamagedConfigurationFiles) {
+  const TinyModel tiny(scratch("damaged"), "bert");
+  int loaded = 0, refused = 0;
+  for (const std::string name : {"config.json", "modules.json", "1_Pooling/config.json", "sentence_bert_config.json"}) {
+    const std::string text = read_text(tiny.folder, name);
+    test::Mutator mutate(7);
+    for (int i = 0; i < 1500; ++i) {
+      tiny.write(name, mutate(text));
+      try {
+        const SentenceModel model = SentenceModel::load(tiny.folder);
+        const std::vector<double> v = model.embed("a b");
+        EXPECT_EQ(static_cast<Index>(v.size()), model.dimensions());
+        ++loaded;
+      } catch (const Error& e) {
+        EXPECT_STRNE(e.what(), "");
+        ++refused;
+      }
+    }
+    tiny.write(name, text);
+  }
+  EXPECT_GT(loaded, 100);
+  EXPECT_GT(refused, 100);
+  test::count_mutants(loaded + refused);
 }
 
 TEST(Sentence, UnusedWeightsAreListed) {

@@ -84,6 +84,7 @@ void try_mutants(const std::string& original, std::uint64_t seed, int count, int
     }
     if (::testing::Test::HasFatalFailure()) FAIL() << mutant;
   }
+  test::count_mutants(count);
   EXPECT_GE(loaded, at_least_loaded);
   EXPECT_GE(refused, count / 20);
 }

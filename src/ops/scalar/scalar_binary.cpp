@@ -368,12 +368,12 @@ struct ShiftRight : RowBase {
 
 }  // namespace
 
-#define RLX_BINARY_ROWS(X)                                                                                          \
-  X(Add, add)                                                                                                       \
-  X(Sub, sub)                                                                                                       \
-  X(Mul, mul)                                                                                                       \
-  X(Div, div) X(Maximum, maximum) X(Minimum, minimum) X(Pow, pow) X(Fmod, fmod) X(Atan2, atan2) X(And, bitwise_and) \
-      X(Or, bitwise_or) X(Xor, bitwise_xor) X(ShiftLeft, shift_left) X(ShiftRight, shift_right)
+// clang-format off
+#define RLX_BINARY_ROWS(X) \
+  X(Add, add) X(Sub, sub) X(Mul, mul) X(Div, div) X(Maximum, maximum) X(Minimum, minimum) X(Pow, pow) \
+  X(Fmod, fmod) X(Atan2, atan2) X(And, bitwise_and) X(Or, bitwise_or) X(Xor, bitwise_xor) \
+  X(ShiftLeft, shift_left) X(ShiftRight, shift_right)
+// clang-format on
 
 #define RLX_BUILD_BINARY(Type, function) \
   Value function(Value a, Value b) { return a.builder->emit_one(binary_op<Type>, NoAttrs{}, {a, b}); }

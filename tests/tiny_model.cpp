@@ -1,5 +1,5 @@
 // The tiny encoder: files and loops.
-#include "models/tiny_model.h"
+#include "tiny_model.h"
 
 #include <cmath>
 #include <filesystem>

@@ -1,0 +1,166 @@
+// The program as a user meets it: output, files, exit codes and messages.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "core/json.h"
+#include "io/npy.h"
+#include "tiny_model.h"
+
+namespace rlx {
+namespace {
+
+struct Result {
+  int code = -1;
+  std::string out, err;
+};
+
+class Program : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "rlx_cli_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+    return path(name);
+  }
+  // Runs the program; `arguments` go through the shell.
+  Result run(const std::string& arguments) const {
+    const std::string command =
+        std::string(RLX_PROGRAM) + " " + arguments + " >" + path("out") + " 2>" + path("err") + " </dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read("out"), read("err")};
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream in(path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  std::string folder_;
+};
+
+TEST_F(Program, HelpAndVersionSucceed) {
+  for (const std::string command : {"", "embed", "inspect", "info"}) {
+    const Result r = run(command + " --help");
+    EXPECT_EQ(r.code, 0);
+    EXPECT_NE(r.out.find("Example"), std::string::npos) << r.out;
+  }
+  const Result r = run("--version");
+  EXPECT_EQ(r.code, 0);
+  EXPECT_EQ(r.out.rfind("rlx ", 0), 0U);
+}
+
+TEST_F(Program, UsageErrorsExitWith2) {
+  for (const std::string arguments : {"", "nonsense", "embed", "inspect", "embed x --max-tokens -3", "info --what"}) {
+    const Result r = run(arguments);
+    EXPECT_EQ(r.code, 2) << arguments;
+    EXPECT_EQ(r.out, "");
+    EXPECT_NE(r.err, "") << arguments;
+  }
+}
+
+TEST_F(Program, InfoIsJson) {
+  const Result r = run("info --json");
+  ASSERT_EQ(r.code, 0);
+  const JsonDocument d = JsonDocument::parse(r.out);
+  EXPECT_GE(d.at("ops").as_index(), 50);
+  EXPECT_GE(d.at("levels").size(), 1);
+  EXPECT_EQ(run("info").code, 0);
+}
+
+TEST_F(Program, EmbedsLines) {
+  const test::TinyModel tiny(path("model"), "bert");
+  const std::string texts = write("texts.txt", "a b\r\n\nc \"quoted\"\n");
+  const Result plain = run("embed " + tiny.folder + " " + texts);
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  EXPECT_EQ(std::count(plain.out.begin(), plain.out.end(), '\n'), 3);
+
+  const Result json = run("embed " + tiny.folder + " " + texts + " --json --similarity -o " + path("v.npy"));
+  ASSERT_EQ(json.code, 0) << json.err;
+  const JsonDocument d = JsonDocument::parse(json.out);
+  ASSERT_EQ(d.at("texts").size(), 3);
+  EXPECT_EQ(d.at("texts").at(Index{0}).at("text").as_string(), "a b");
+  EXPECT_EQ(d.at("texts").at(Index{0}).at("tokens").as_index(), 4);
+  EXPECT_EQ(d.at("texts").at(Index{1}).at("text").as_string(), "");
+  EXPECT_EQ(d.at("texts").at(Index{2}).at("embedding").size(), 6);
+  EXPECT_NEAR(d.at("similarity").at(Index{1}).at(Index{1}).as_double(), 1, 1e-6);
+  EXPECT_EQ(read_npy(path("v.npy")).shape(), (std::vector<Index>{3, 6}));
+
+  const Result table = run("embed " + tiny.folder + " " + texts + " -s");
+  EXPECT_EQ(table.code, 0);
+  EXPECT_NE(table.out.find("1.000"), std::string::npos);
+
+  const Result same = run("embed " + tiny.folder + " " + texts + " -s --f64 --expect " + path("v.npy"));
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_NE(same.out.find("largest difference"), std::string::npos);
+  const Result other = run("embed " + tiny.folder + " " + texts + " -s --max-tokens 2 --expect " + path("v.npy"));
+  EXPECT_EQ(other.code, 1);
+  EXPECT_NE(other.err.find("largest difference"), std::string::npos);
+}
+
+TEST_F(Program, BadInputExitsWith1AndSaysWhat) {
+  const test::TinyModel tiny(path("model"), "bert");
+  const std::string texts = write("texts.txt", "a\n");
+  const auto expect = [&](const std::string& arguments, const std::string& message) {
+    const Result r = run(arguments);
+    EXPECT_EQ(r.code, 1) << arguments << "\n" << r.err;
+    EXPECT_EQ(r.err.rfind("rlx: ", 0), 0U) << r.err;
+    EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
+    EXPECT_NE(r.err.find(message), std::string::npos) << r.err;
+    EXPECT_EQ(r.out, "");
+  };
+  expect("embed " + path("nowhere") + " " + texts, "config.json");
+  expect("embed " + tiny.folder + " " + path("nothing.txt"), "nothing.txt");
+  expect("embed " + tiny.folder + " " + path("model"), "model");
+  expect("embed " + tiny.folder + " " + texts + " --max-tokens 99", "max tokens is 99, expected 1 to 9");
+  expect("inspect " + path("nowhere"), "nowhere");
+  expect("inspect " + texts, "unknown kind of file");
+  write("broken.safetensors", "12345678{");
+  expect("inspect " + path("broken.safetensors"), "broken.safetensors");
+  write("broken.rlx", "rlx 1\ngraph(%x: f32[2]) {\n  %0 = nonsense %x : f32[2]\n  return %0\n}\n");
+  expect("inspect " + path("broken.rlx"), "unknown op \"nonsense\"");
+}
+
+TEST_F(Program, InspectsEveryKind) {
+  const test::TinyModel tiny(path("model"), "distilbert");
+  const Result folder = run("inspect " + tiny.folder);
+  ASSERT_EQ(folder.code, 0) << folder.err;
+  EXPECT_NE(folder.out.find("attention"), std::string::npos);
+  const Result json = run("inspect " + tiny.folder + " --json --graph");
+  ASSERT_EQ(json.code, 0) << json.err;
+  const JsonDocument d = JsonDocument::parse(json.out);
+  EXPECT_EQ(d.at("ops").at("attention").as_index(), 2);
+  EXPECT_EQ(d.at("weights").size(), static_cast<Index>(tiny.weights.size()));
+  EXPECT_EQ(d.at("graph").as_string().substr(0, 5), "rlx 1");
+
+  const Result weights = run("inspect -w " + tiny.folder + "/model.safetensors");
+  ASSERT_EQ(weights.code, 0) << weights.err;
+  EXPECT_NE(weights.out.find("embeddings.LayerNorm.bias"), std::string::npos);
+  write_npy(path("x.npy"), Tensor::of<double>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6}));
+  const Result array = run("inspect -w " + path("x.npy"));
+  EXPECT_NE(array.out.find("[2,3]"), std::string::npos) << array.err;
+  const std::string graph = "rlx 1\ngraph(%x: f32[2]) {\n  %0 = exp %x : f32[2]\n  return %0\n}\n";
+  write("g.rlx", graph);
+  EXPECT_EQ(run("inspect --graph " + path("g.rlx")).out, graph);
+}
+
+TEST_F(Program, AFullDiskIsAnError) {
+  const test::TinyModel tiny(path("model"), "bert");
+  const std::string texts = write("texts.txt", "a\n");
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
+  const std::string command =
+      std::string(RLX_PROGRAM) + " embed " + tiny.folder + " " + texts + " >/dev/full 2>" + path("err");
+  const int status = std::system(command.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_NE(read("err").find("standard output"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rlx
