@@ -15,7 +15,8 @@ namespace rlx {
 
 namespace {
 
-bool differentiable(DType d) { return is_float(d) || is_complex(d); }
+// Encoded tensors are frozen.
+bool differentiable(const TensorType& t) { return !t.encoding && (is_float(t.dtype) || is_complex(t.dtype)); }
 
 class Walk {
  public:
@@ -68,7 +69,7 @@ class Walk {
   }
 
   bool active(Operand o) const {
-    if (!differentiable(builder_.graph().type(o).dtype)) return false;
+    if (!differentiable(builder_.graph().type(o))) return false;
     return wrt_.contains(o) || active_.contains(o.node);
   }
 
@@ -144,17 +145,18 @@ Graph gradient(const Graph& g) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {
     inputs.push_back(b.input(g.input_names[i], g.nodes[g.inputs[i]].results[0]));
-    if (!differentiable(inputs.back().dtype())) continue;
+    if (!differentiable(inputs.back().type())) continue;
     wrt.push_back(inputs.back());
     names.push_back("d." + g.input_names[i]);
   }
   const Values outputs = b.inline_graph(g, inputs);
   std::vector<std::optional<Value>> cotangents;
+  std::unordered_set<std::string> taken(g.input_names.begin(), g.input_names.end());
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     cotangents.emplace_back();
-    if (!differentiable(outputs[k].dtype())) continue;
+    if (!differentiable(outputs[k].type())) continue;
     std::string name = "d." + std::to_string(k);
-    while (std::ranges::find(b.graph().input_names, name) != b.graph().input_names.end()) name.insert(0, "d");
+    while (!taken.insert(name).second) name.insert(0, "d");
     cotangents.back() = b.input(name, outputs[k].type());
   }
   const Grads grads = gradient(outputs, cotangents, wrt);

@@ -411,7 +411,7 @@ class DimParser {
       : text_(text), position_(position), symbols_(symbols) {}
 
   Dim sum() {
-    require(++depth_ <= deepest, "size expression is nested deeper than {} at column {}", deepest, position_);
+    require(++depth_ <= deepest, "size expression is nested deeper than {}", deepest);
     Dim d = product();
     const bool more = peek() == '+' || peek() == '-';
     if (more) d = rest_of_sum(d);
@@ -474,26 +474,26 @@ class DimParser {
       ++position_;
     }
     const std::string_view word = text_.substr(begin, position_ - begin);
-    require(!word.empty(), "expected a size at column {}", begin);
-    if (word[0] >= '0' && word[0] <= '9') return number(word, begin, negative);
-    const Dim d = named(word, begin);
+    require(!word.empty(), "expected a size before \"{}\"", rest());
+    if (word[0] >= '0' && word[0] <= '9') return number(word, negative);
+    const Dim d = named(word);
     return negative ? Dim(-1) * d : d;
   }
 
-  Dim named(std::string_view word, std::size_t begin) {
+  Dim named(std::string_view word) {
     for (const Kind k : {Kind::floordiv, Kind::ceildiv, Kind::min, Kind::max}) {
       if (word == kind_names[static_cast<int>(k)]) return call(k);
     }
     const auto it = symbols_.find(word);
-    require(it != symbols_.end(), "unknown size symbol \"{}\" at column {}", word.substr(0, 64), begin);
+    require(it != symbols_.end(), "unknown size symbol \"{}\"", word.substr(0, 64));
     return it->second;
   }
 
   // Digits are subtracted from a negative number, so that the least one is in range.
-  static Dim number(std::string_view word, std::size_t column, bool negative) {
+  static Dim number(std::string_view word, bool negative) {
     Checked n(0);
     for (const char c : word) {
-      require(c >= '0' && c <= '9', "\"{}\" at column {} is not a number", word.substr(0, 64), column);
+      require(c >= '0' && c <= '9', "\"{}\" is not a number", word.substr(0, 64));
       const Checked digit(c - '0');
       n = negative ? n * Checked(10) - digit : n * Checked(10) + digit;
     }
@@ -526,13 +526,16 @@ class DimParser {
     skip();
     return position_ < text_.size() ? text_[position_] : '\0';
   }
+  std::string_view rest() const { return text_.substr(position_, 12); }
   bool take(char c) {
     skip();
     if (position_ >= text_.size() || text_[position_] != c) return false;
     ++position_;
     return true;
   }
-  void need(char c) { require(take(c), "expected \"{}\" at column {} of a size expression", c, position_); }
+  void need(char c) {
+    if (!take(c)) fail("expected \"{}\" before \"{}\"", c, rest());
+  }
 
   std::string_view text_;
   std::size_t& position_;

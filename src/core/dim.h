@@ -90,8 +90,8 @@ Dim max(const Dim& a, const Dim& b);
 enum class Tri { no, yes, unknown };
 Tri equal(const Dim& a, const Dim& b);
 
-/// Reads the text form of a size. `symbols` gives the known symbols; throws Error naming the column and what was
-/// expected. Reads from `text` at `position` and moves it behind the expression.
+/// Reads the text form of a size. `symbols` gives the known symbols; throws Error naming what was found and
+/// expected, `position` is then there. Reads from `text` at `position` and moves it behind the expression.
 Dim parse_dim(std::string_view text, std::size_t& position, const std::map<std::string, Dim, std::less<>>& symbols);
 
 }  // namespace rlx

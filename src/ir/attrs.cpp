@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "core/checked.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 constexpr Index small_tensor_bytes = 64;  // by content below, by storage above
 constexpr Index inline_elements = 16;     // written into the text, if exactly representable there
+constexpr Index inline_splat = 1024;      // of one value: bounded, so that no short text asks for much memory
 
 void raw(std::string& out, const void* p, std::size_t n) { out.append(static_cast<const char*>(p), n); }
 
@@ -46,8 +48,10 @@ bool is_word(char c) {
 }  // namespace
 
 std::string ConstantSink::add(const Tensor& data) {
+  std::vector<const void*> planes;
+  for (std::size_t i = 0; i < data.type().plane_count(); ++i) planes.push_back(data.bytes(i).data());
   const auto [it, added] =
-      names_.try_emplace({data.storage(), data.type().text()}, "k" + std::to_string(names_.size()));
+      names_.try_emplace({std::move(planes), data.type().text()}, "k" + std::to_string(names_.size()));
   if (added) tensors_.emplace(it->second, data);
   return it->second;
 }
@@ -72,8 +76,7 @@ std::string quote(std::string_view s) {
 }
 
 void AttrReader::skip() {
-  while (position_ < text_.size() &&
-         (text_[position_] == ' ' || text_[position_] == '\n' || text_[position_] == '\t')) {
+  while (position_ < text_.size() && std::string_view(" \n\t\r").find(text_[position_]) != std::string_view::npos) {
     ++position_;
   }
 }
@@ -93,7 +96,7 @@ bool AttrReader::take(std::string_view token) {
 }
 
 void AttrReader::need(std::string_view token) {
-  require(take(token), "expected \"{}\" before \"{}\"", token, text_.substr(position_, 12));
+  if (!take(token)) fail("expected \"{}\" before \"{}\"", token, text_.substr(position_, 12));
 }
 
 std::string AttrReader::word() {
@@ -187,8 +190,8 @@ Tensor AttrReader::tensor() {
     require(shape.back() >= 0, "extent {} of a constant is negative", shape.back());
   }
   const Index count = checked_product(shape, "a constant");
-  require(checked_product(shape, "a constant") <= (Index{1} << 26), "an inline constant has {} elements, at most 2^26",
-          count);
+  require(count <= inline_splat, "an inline constant has {} elements, at most {}", count, inline_splat);
+  require(!is_complex(type), "constants of type {} are not written inline", name(type));
   std::vector<std::uint64_t> codes;
   need("(");
   while (!take(")")) {
@@ -200,7 +203,10 @@ Tensor AttrReader::tensor() {
     } else if (type == DType::u64) {
       codes.push_back(natural());
     } else {
-      codes.push_back(static_cast<std::uint64_t>(integer()));
+      const Index n = integer();
+      codes.push_back(static_cast<std::uint64_t>(n));
+      const bool fits = type == DType::boolean ? n == 0 || n == 1 : extend_integer(type, codes.back()) == n;
+      require(fits, "{} is out of range for {}", n, name(type));
     }
   }
   require(static_cast<Index>(codes.size()) == count || codes.size() == 1, "constant {}{} lists {} values", name(type),
@@ -214,7 +220,10 @@ namespace attr {
 
 void key(std::string& out, bool v) { out += v ? '\1' : '\0'; }
 void key(std::string& out, Index v) { raw(out, &v, sizeof v); }
-void key(std::string& out, double v) { raw(out, &v, sizeof v); }
+void key(std::string& out, double v) {
+  if (std::isnan(v)) v = std::numeric_limits<double>::quiet_NaN();  // the text has one NaN
+  raw(out, &v, sizeof v);
+}
 void key(std::string& out, const std::string& v) {
   key(out, static_cast<Index>(v.size()));
   out += v;
@@ -262,7 +271,7 @@ void print(std::string& out, const Tensor& v, ConstantSink* sink) {
     exact = small;
     for (Index i = 0; exact && i < v.count(); ++i) exact = prints_exactly(type, v.code(i));
   }
-  if (exact && (splat || small) && v.count() <= (Index{1} << 26)) {
+  if (exact && (splat || small) && v.count() <= inline_splat) {
     out += std::string(name(type)) + text(v.shape()) + "(";
     const Index listed = splat ? 1 : v.count();
     for (Index i = 0; i < listed; ++i) out += (i ? "," : "") + number(type, v.code(i));

@@ -35,7 +35,7 @@ class ConstantSink {
 
  private:
   NamedTensors tensors_;
-  std::map<std::pair<const void*, std::string>, std::string> names_;
+  std::map<std::pair<std::vector<const void*>, std::string>, std::string> names_;  // by storage of all planes
 };
 
 /// A cursor over attribute text.
@@ -68,7 +68,7 @@ std::string quote(std::string_view s);
 
 namespace attr {
 
-// Canonical bytes: equal fields give equal keys, floats by their bits, large tensors by storage.
+// Canonical bytes: equal fields give equal keys, floats by their bits (all NaN alike), large tensors by storage.
 void key(std::string& out, bool v);
 void key(std::string& out, Index v);
 void key(std::string& out, double v);

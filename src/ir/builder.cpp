@@ -33,9 +33,16 @@ void Builder::own(Value v) const {
   ensure(v.at.node < graph_.nodes.size() && v.at.result < graph_.nodes[v.at.node].results.size(), "stale value");
 }
 
-void Builder::note_symbols(const TensorType& type) {
-  for (const Dim& d : type.dims) d.collect_symbols(graph_.symbols);
+void Builder::compare_symbols(const DimSymbols& found) const {
+  for (const auto& [name, bounds] : found) {
+    const auto it = graph_.symbols.find(name);
+    require(it == graph_.symbols.end() || it->second == bounds, "size symbol {} has bounds {}..{} and {}..{}", name,
+            it == graph_.symbols.end() ? 0 : it->second.lo, it == graph_.symbols.end() ? 0 : it->second.hi, bounds.lo,
+            bounds.hi);
+  }
 }
+
+void Builder::note_symbols(const DimSymbols& found) { graph_.symbols.insert(found.begin(), found.end()); }
 
 Value Builder::input(std::string_view name, TensorType type) {
   require(!name.empty(), "an input needs a name");
@@ -44,7 +51,10 @@ Value Builder::input(std::string_view name, TensorType type) {
   for (const Dim& d : type.dims) {
     require(d.bounds().hi >= 0, "input {} of type {} has a negative size", name, type.text());
   }
-  note_symbols(type);
+  DimSymbols found;
+  for (const Dim& d : type.dims) d.collect_symbols(found);
+  compare_symbols(found);
+  note_symbols(found);
   input_ids_.emplace(name, id);
   graph_.nodes.push_back({&input_op(), Attrs(), {}, {std::move(type)}, {}, 0});
   graph_.inputs.push_back(id);
@@ -72,9 +82,34 @@ std::size_t hash_call(const OpDef& op, const Attrs& attrs, std::span<const Value
 
 }  // namespace
 
+// Inference, and what must hold before anything of the graph changes.
+std::vector<TensorType> Builder::infer(const OpDef& op, const Attrs& attrs, InferContext& context) {
+  std::vector<TensorType> inferred = op.infer(attrs, context);
+  require(!inferred.empty(), "no results");
+  DimSymbols found;
+  attrs.collect_symbols(found);
+  for (const TensorType& t : inferred) {
+    for (const Dim& d : t.dims) {
+      require(d.bounds().hi >= 0, "result {} has a negative size", t.text());
+      d.collect_symbols(found);
+    }
+  }
+  for (const Check& c : context.checks) {
+    require(equal(c.left, c.right) != Tri::no, "{}: {} is not {}", c.why, c.left.text(), c.right.text());
+    if (equal(c.left, c.right) == Tri::yes) continue;
+    c.left.collect_symbols(found);
+    c.right.collect_symbols(found);
+  }
+  compare_symbols(found);
+  note_symbols(found);
+  for (const Check& c : context.checks) check(c.left, c.right, c.why);
+  return inferred;
+}
+
 Values Builder::emit(const OpDef& op, Attrs attrs, std::span<const Value> operands, std::vector<GraphPtr> bodies,
                      std::uint32_t instance) {
   for (const Value& v : operands) own(v);
+  ensure(&op != &input_op(), "inputs are made by input()");
   ensure(op.accepts(attrs), "attributes of another op");
   const std::size_t hash = hash_call(op, attrs, operands, bodies, instance);
   for (auto [i, end] = interned_.equal_range(hash); i != end; ++i) {
@@ -97,13 +132,7 @@ Values Builder::emit(const OpDef& op, Attrs attrs, std::span<const Value> operan
   InferContext context(types, bodies, known);
   std::vector<TensorType> inferred;
   try {
-    inferred = op.infer(attrs, context);
-    attrs.collect_symbols(graph_.symbols);
-    for (const TensorType& t : inferred) {
-      for (const Dim& d : t.dims) require(d.bounds().hi >= 0, "result {} has a negative size", t.text());
-      note_symbols(t);
-    }
-    for (const Check& c : context.checks) check(c.left, c.right, c.why);
+    inferred = infer(op, attrs, context);
   } catch (const Error& e) {
     const std::string given = attrs.print();
     fail("{}{}: {}", call_text(op, operands), given.empty() ? "" : " {" + given + "}", e.what());
@@ -123,19 +152,22 @@ void Builder::state(std::string_view name, Value input, Value output) {
   require(is_input(graph_.nodes[input.at.node]), "state {} does not begin at a graph input", name);
   require(input.type() == output.type(), "state {} changes type from {} to {}", name, input.type().text(),
           output.type().text());
-  for (const StatePair& s : graph_.states) {
-    require(s.name != name, "state {} is declared twice", name);
-    require(s.input != input.at, "states {} and {} begin at the same input", s.name, name);
-  }
+  require(!state_names_.contains(std::string(name)), "state {} is declared twice", name);
+  const auto [it, added] = state_ids_.emplace(input.at.node, graph_.states.size());
+  require(added, "states {} and {} begin at the same input", added ? "" : graph_.states[it->second].name, name);
+  state_names_.emplace(name);
   graph_.states.push_back({std::string(name), input.at, output.at});
 }
 
 void Builder::check(const Dim& left, const Dim& right, std::string_view why) {
   const Tri same = equal(left, right);
   require(same != Tri::no, "{}: {} is not {}", why, left.text(), right.text());
-  left.collect_symbols(graph_.symbols);
-  right.collect_symbols(graph_.symbols);
   if (same == Tri::yes) return;
+  DimSymbols found;
+  left.collect_symbols(found);
+  right.collect_symbols(found);
+  compare_symbols(found);
+  note_symbols(found);
   const std::size_t hash = mix(left.hash(), right.hash());
   const auto [it, added] = check_ids_.emplace(hash, graph_.checks.size());
   if (!added && graph_.checks[it->second].left == left && graph_.checks[it->second].right == right) return;
@@ -197,6 +229,8 @@ Graph Builder::finish(std::span<const Value> outputs, std::vector<std::string> n
   interned_.clear();
   input_ids_.clear();
   check_ids_.clear();
+  state_names_.clear();
+  state_ids_.clear();
   return g;
 }
 

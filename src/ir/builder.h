@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ir/op.h"
 
@@ -17,7 +18,7 @@ class Builder {
   Builder& operator=(const Builder&) = delete;
 
   /// A graph input; names are unique. Throws Error for an empty or used name, or a symbol with other bounds than
-  /// before.
+  /// before. As all that follow, a call that throws Error leaves the builder as it was.
   Value input(std::string_view name, TensorType type);
 
   /// Adds a node, or finds the equal one. Throws Error that names op, operand types and the rule that fails.
@@ -51,13 +52,18 @@ class Builder {
   void own(Value v) const;
 
  private:
-  void note_symbols(const TensorType& type);
+  // Throws Error when a symbol has other bounds here; note_symbols() then takes them all.
+  void compare_symbols(const DimSymbols& found) const;
+  void note_symbols(const DimSymbols& found);
+  std::vector<TensorType> infer(const OpDef& op, const Attrs& attrs, InferContext& context);
   Values results(Id id);
 
   Graph graph_;
   std::unordered_multimap<std::size_t, Id> interned_;
   std::unordered_map<std::string, Id> input_ids_;
   std::unordered_map<std::size_t, std::size_t> check_ids_;  // hash -> position
+  std::unordered_set<std::string> state_names_;
+  std::unordered_map<Id, std::size_t> state_ids_;  // input -> position
 };
 
 inline const TensorType& Value::type() const { return builder->graph().type(at); }

@@ -15,8 +15,11 @@ std::size_t hash_node(const Node& n) {
   for (const Operand o : n.operands) h = mix(h, OperandHash{}(o));
   for (const GraphPtr& b : n.bodies) h = mix(h, b->hash());
   if (!is_input(n)) return h;
-  for (const Dim& d : n.results[0].dims) h = mix(h, d.hash());
-  return mix(h, static_cast<std::size_t>(n.results[0].dtype));
+  const TensorType& t = n.results[0];
+  for (const Dim& d : t.dims) h = mix(h, d.hash());
+  if (t.encoding)
+    h = mix(mix(h, std::hash<std::string_view>{}(t.encoding->name)), static_cast<std::size_t>(t.block_axis));
+  return mix(h, static_cast<std::size_t>(t.dtype));
 }
 
 bool same_node(const Node& a, const Node& b) {
@@ -71,7 +74,7 @@ std::vector<bool> live_nodes(const Graph& g) {
 
 std::string describe(const Graph& g, Id id) {
   const Node& n = g.nodes[id];
-  std::string s = "%" + std::to_string(id) + " = " + std::string(n.op->name()) + "(";
+  std::string s = "%" + std::to_string(id) + " = " + std::string(n.op ? n.op->name() : "?") + "(";
   for (std::size_t i = 0; i < n.operands.size(); ++i) {
     const Operand o = n.operands[i];
     const bool valid = o.node < g.nodes.size() && o.result < g.nodes[o.node].results.size();

@@ -2,6 +2,7 @@
 #include "ir/outline.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "ir/rewrite.h"
@@ -52,6 +53,7 @@ std::vector<Group> collect(const Graph& g, std::span<const Id> root, const std::
   };
   for (const Operand o : g.outputs) escape(o);
   for (const StatePair& s : g.states) escape(s.output);
+  std::unordered_map<Id, std::unordered_set<Operand, OperandHash>> captured;
   for (Id i = 0; i < g.nodes.size(); ++i) {
     if (!live[i]) continue;
     Group& group = groups[root[i]];
@@ -59,7 +61,7 @@ std::vector<Group> collect(const Graph& g, std::span<const Id> root, const std::
     for (const Operand o : g.nodes[i].operands) {
       if (root[o.node] == root[i]) continue;
       escape(o);
-      if (std::ranges::find(group.captures, o) == group.captures.end()) group.captures.push_back(o);
+      if (captured[root[i]].insert(o).second) group.captures.push_back(o);
     }
   }
   for (Group& group : groups) {
@@ -113,7 +115,11 @@ GraphPtr make_body(const Graph& g, const Group& group, const LabelsByNode& label
     for (const Operand o : n.operands) operands.push_back(at.at(o));
     const Values made = b.emit(*n.op, n.attrs, operands, n.bodies, n.instance);
     for (std::uint32_t r = 0; r < made.size(); ++r) at[{id, r}] = made[r];
-    for (auto [l, end] = labels.equal_range(id); l != end; ++l) b.label(made[l->second->at.result], l->second->text);
+    // Labels of results stay outside.
+    for (auto [l, end] = labels.equal_range(id); l != end; ++l) {
+      const Label& label = *l->second;
+      if (!std::ranges::binary_search(group.results, label.at)) b.label(made[label.at.result], label.text);
+    }
   }
   Values outputs;
   for (const Operand o : group.results) outputs.push_back(at.at(o));

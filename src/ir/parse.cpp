@@ -2,7 +2,10 @@
 // read.
 #include <algorithm>
 #include <charconv>
+#include <exception>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "core/checked.h"
 #include "core/error.h"
@@ -41,7 +44,7 @@ class Parser {
     need("rlx");
     const Index version = integer();
     require(version == text_version, "text form {} is unknown, this program reads {}", version, text_version);
-    Graph g = graph({}, 0);
+    Graph g = graph(0);
     skip();
     require(at_ == text_.size(), "text goes on behind the graph: \"{}\"", rest());
     return g;
@@ -58,15 +61,14 @@ class Parser {
   // What one graph or body is read into.
   struct Scope {
     Builder builder;
-    NamedDims symbols;
+    std::vector<std::string> symbols;  // declared here; symbols_ has them and those of outer graphs
     std::unordered_map<std::string, Values> values;
     std::unordered_map<std::string, Dim> dims;  // by text: sizes repeat
   };
 
-  Graph graph(const NamedDims& outer, int depth) {
+  Graph graph(int depth) {
     require(depth <= deepest_body, "bodies are nested deeper than {}", deepest_body);
     Scope s;
-    s.symbols = outer;
     need("graph");
     need("(");
     const std::size_t inputs = at_;
@@ -81,12 +83,17 @@ class Parser {
     }
     if (take("dims")) skip_parentheses();
     need("{");
-    return body(s, depth);
+    Graph g = body(s, depth);
+    for (const std::string& name : s.symbols) symbols_.erase(name);
+    return g;
   }
 
   Graph body(Scope& s, int depth) {
     std::vector<Check> checks;
+    std::size_t end = at_;
     for (;;) {
+      skip();
+      end = at_;
       if (take("return")) break;
       if (take("check")) {
         checks.push_back(check(s));
@@ -106,15 +113,36 @@ class Parser {
     }
     need("}");
     if (take("names")) labels(s);
+    const At back(*this, end);
+    std::unordered_set<std::string> stated;
+    for (const Check& c : checks) stated.insert(check_key(c));
     for (const Check& c : s.builder.graph().checks) {
-      require(std::ranges::find(checks, c) != checks.end(), "the check {} = {} \"{}\" is missing", c.left.text(),
-              c.right.text(), c.why);
+      require(stated.contains(check_key(c)), "the check {} = {} \"{}\" is missing", c.left.text(), c.right.text(),
+              c.why);
     }
     for (const Check& c : checks) s.builder.check(c.left, c.right, c.why);
     Graph g = s.builder.finish(outputs, names);
     if (g.checks.size() == checks.size()) g.checks = std::move(checks);
     return g;
   }
+
+  static std::string check_key(const Check& c) { return c.left.text() + "=" + c.right.text() + " " + c.why; }
+
+  // Errors while it lives are those of the thing that begins at `begin`.
+  class At {
+   public:
+    At(Parser& parser, std::size_t begin) : parser_(parser), end_(std::exchange(parser.at_, begin)) {}
+    ~At() {
+      if (std::uncaught_exceptions() == unwinding_) parser_.at_ = end_;
+    }
+    At(const At&) = delete;
+    At& operator=(const At&) = delete;
+
+   private:
+    Parser& parser_;
+    std::size_t end_;
+    int unwinding_ = std::uncaught_exceptions();
+  };
 
   // The dims clause follows the inputs that use it; it is read first.
   void find_symbols(Scope& s) {
@@ -136,7 +164,8 @@ class Parser {
       const Index lo = integer();
       const Index hi = take("..") ? integer() : lo;
       const Dim d = Dim::symbol(name, lo, hi);
-      require(s.symbols.emplace(name, d).second, "size symbol {} is declared twice", name);
+      require(symbols_.emplace(name, d).second, "size symbol {} is declared twice", name);
+      s.symbols.push_back(name);
     } while (take(","));
     need(")");
   }
@@ -187,12 +216,14 @@ class Parser {
       }
     }
     const std::size_t begin = at_;
-    Dim d = parse_dim(text_, at_, s.symbols);
+    Dim d = parse_dim(text_, at_, symbols_);
     if (simple && at_ == end) s.dims.emplace(text_.substr(begin, end - begin), d);
     return d;
   }
 
   void node(Scope& s, int depth) {
+    skip();
+    const std::size_t begin = at_;
     need("%");
     const std::string key = label().first;
     require(!s.values.contains(key), "%{} is defined twice", key);
@@ -208,7 +239,7 @@ class Parser {
     Attrs attrs = op->default_attrs();
     if (take("{")) {
       static const NamedTensors none;
-      AttrReader reader(text_, at_, s.symbols, options_.data ? *options_.data : none);
+      AttrReader reader(text_, at_, symbols_, options_.data ? *options_.data : none);
       attrs = op->parse(reader);
     }
     const Index instance = take("!") ? integer() : 0;
@@ -221,9 +252,10 @@ class Parser {
     }
     std::vector<GraphPtr> bodies;
     if (take("=")) {
-      do bodies.push_back(std::make_shared<Graph>(graph(s.symbols, depth + 1)));
+      do bodies.push_back(std::make_shared<Graph>(graph(depth + 1)));
       while (take(","));
     }
+    const At back(*this, begin);
     const Values made =
         s.builder.emit(*op, std::move(attrs), operands, std::move(bodies), static_cast<std::uint32_t>(instance));
     require(made.size() == types.size(), "%{} states {} results, {} are inferred", key, types.size(), made.size());
@@ -254,7 +286,9 @@ class Parser {
     const Dim left = dim(s);
     need("=");
     const Dim right = dim(s);
-    return {left, right, quoted()};
+    const std::string why = quoted();
+    require(equal(left, right) != Tri::no, "{}: {} is not {}", why, left.text(), right.text());
+    return {left, right, why};
   }
 
   void state(Scope& s) {
@@ -305,7 +339,9 @@ class Parser {
     at_ = end;
     return true;
   }
-  void need(std::string_view token) { require(take(token), "expected \"{}\" before \"{}\"", token, rest()); }
+  void need(std::string_view token) {
+    if (!take(token)) fail("expected \"{}\" before \"{}\"", token, rest());
+  }
   std::string word() {
     skip();
     const std::size_t begin = at_;
@@ -318,6 +354,7 @@ class Parser {
     Index value = 0;
     const char* begin = text_.data() + at_;
     const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
+    require(error != std::errc::result_out_of_range, "integer \"{}\" is out of range", text_.substr(at_, 24));
     require(error == std::errc(), "expected an integer before \"{}\"", rest());
     at_ += static_cast<std::size_t>(end - begin);
     return value;
@@ -330,6 +367,7 @@ class Parser {
 
   std::string_view text_;
   const ParseOptions& options_;
+  NamedDims symbols_;
   std::size_t at_ = 0;
 };
 

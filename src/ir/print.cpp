@@ -15,15 +15,29 @@ bool is_label(std::string_view s) {
 
 std::string name_text(std::string_view s) { return is_label(s) ? std::string(s) : quote(s); }
 
+// The symbols of a graph and, by `outer`, of those around it.
+struct Symbols {
+  const DimSymbols& own;
+  const Symbols* outer = nullptr;
+};
+
+bool declared(const Symbols* s, const std::string& name) {
+  for (; s; s = s->outer) {
+    if (s->own.contains(name)) return true;
+  }
+  return false;
+}
+
 class Printer {
  public:
   Printer(std::string& out, ConstantSink* sink) : out_(out), sink_(sink) {}
 
-  void graph(const Graph& g, const DimSymbols& outer, const std::string& pad) {
+  void graph(const Graph& g, const Symbols* outer, const std::string& pad) {
     const std::vector<std::string> names = node_names(g);
+    const Symbols symbols{g.symbols, outer};
     header(g, outer, pad, names);
     for (Id i = 0; i < g.nodes.size(); ++i) {
-      if (!is_input(g.nodes[i])) node(g, i, pad + "  ", names);
+      if (!is_input(g.nodes[i])) node(g, i, symbols, pad + "  ", names);
     }
     for (const Check& c : g.checks) {
       out_ += pad + "  check " + c.left.text() + " = " + c.right.text() + " " + quote(c.why) + "\n";
@@ -56,7 +70,7 @@ class Printer {
     return g.nodes[o.node].results.size() == 1 ? names[o.node] : names[o.node] + "#" + std::to_string(o.result);
   }
 
-  void header(const Graph& g, const DimSymbols& outer, const std::string& pad, const std::vector<std::string>& names) {
+  void header(const Graph& g, const Symbols* outer, const std::string& pad, const std::vector<std::string>& names) {
     out_ += "graph(";
     for (std::size_t i = 0; i < g.inputs.size(); ++i) {
       const Id id = g.inputs[i];
@@ -65,14 +79,15 @@ class Printer {
     out_ += ")";
     std::string symbols;
     for (const auto& [name, b] : g.symbols) {
-      if (outer.contains(name)) continue;
+      if (declared(outer, name)) continue;
       symbols += (symbols.empty() ? "" : ", ") + name + ": " + std::to_string(b.lo) + ".." + std::to_string(b.hi);
     }
     if (!symbols.empty()) out_ += "\n" + pad + "  dims(" + symbols + ")";
     out_ += " {\n";
   }
 
-  void node(const Graph& g, Id id, const std::string& pad, const std::vector<std::string>& names) {
+  void node(const Graph& g, Id id, const Symbols& symbols, const std::string& pad,
+            const std::vector<std::string>& names) {
     const Node& n = g.nodes[id];
     out_ += pad + names[id] + " = ";
     out_ += n.op->name();
@@ -83,7 +98,7 @@ class Printer {
     for (std::size_t i = 0; i < n.results.size(); ++i) out_ += (i ? ", " : " ") + n.results[i].text();
     for (std::size_t i = 0; i < n.bodies.size(); ++i) {
       out_ += i ? ", " : " = ";
-      graph(*n.bodies[i], g.symbols, pad);
+      graph(*n.bodies[i], &symbols, pad);
     }
     out_ += "\n";
   }
@@ -105,7 +120,7 @@ class Printer {
 
 std::string print(const Graph& g, ConstantSink* sink) {
   std::string out = "rlx " + std::to_string(text_version) + "\n";
-  Printer(out, sink).graph(g, {}, "");
+  Printer(out, sink).graph(g, nullptr, "");
   return out + "\n";
 }
 

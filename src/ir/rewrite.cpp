@@ -1,6 +1,8 @@
 // Rewriter and the rewrites that need nothing else.
 #include "ir/rewrite.h"
 
+#include <utility>
+
 #include "core/error.h"
 
 namespace rlx {
@@ -51,8 +53,27 @@ void Rewriter::replace(Id id, const Values& by) {
 
 Graph Rewriter::finish() {
   const std::vector<bool> live = live_nodes(from_);
+  std::vector<std::vector<bool>> needed(from_.nodes.size());
+  const auto need = [&](Operand o) {
+    needed[o.node].resize(from_.nodes[o.node].results.size());
+    needed[o.node][o.result] = true;
+  };
+  for (const Operand o : from_.outputs) need(o);
+  for (const StatePair& s : from_.states) need(s.output);
   for (Id i = 0; i < from_.nodes.size(); ++i) {
-    if (live[i] && !done(i)) copy(i);
+    if (!live[i] || done(i)) continue;
+    for (const Operand o : from_.nodes[i].operands) need(o);
+  }
+  for (Id i = 0; i < from_.nodes.size(); ++i) {
+    if (!live[i]) continue;
+    bool lacking = !done(i);
+    for (std::uint32_t r = 0; r < needed[i].size(); ++r) lacking = lacking || (needed[i][r] && !known({i, r}));
+    if (!lacking) continue;
+    const Values kept = std::exchange(made_[i], {});
+    copy(i);
+    for (std::uint32_t r = 0; r < kept.size(); ++r) {
+      if (kept[r].builder) made_[i][r] = kept[r];
+    }
   }
   return finish_as_is();
 }

@@ -18,6 +18,20 @@ void rule(bool ok, const Graph& g, Id id, fmt::format_string<T...> format, T&&..
   if (!ok) fail("node {}: {}", describe(g, id), fmt::format(format, std::forward<T>(args)...));
 }
 
+// The symbols of a graph and, by `outer`, of those around it.
+struct Symbols {
+  const DimSymbols& own;
+  const Symbols* outer = nullptr;
+};
+
+const Bounds* find_symbol(const Symbols* s, const std::string& name) {
+  for (; s; s = s->outer) {
+    const auto it = s->own.find(name);
+    if (it != s->own.end()) return &it->second;
+  }
+  return nullptr;
+}
+
 bool exists(const Graph& g, Operand o) { return o.node < g.nodes.size() && o.result < g.nodes[o.node].results.size(); }
 
 void verify_inputs(const Graph& g) {
@@ -52,6 +66,20 @@ void verify_types(const Graph& g, Id id) {
   }
 }
 
+// Known elements are those that inference gives, no fewer and no more.
+void verify_tracked(const Graph& g, Id id, const InferContext& context) {
+  std::vector<bool> given(g.nodes[id].results.size(), false);
+  for (const auto& [r, elements] : context.tracked) {
+    const auto it = g.values.find({id, static_cast<std::uint32_t>(r)});
+    rule(it != g.values.end() && it->second == elements, g, id, "tracking rule: known elements of result {} differ", r);
+    given[r] = true;
+  }
+  for (std::uint32_t r = 0; r < given.size(); ++r) {
+    rule(given[r] || !g.values.contains({id, r}), g, id,
+         "tracking rule: elements of result {} are known that inference does not give", r);
+  }
+}
+
 // Inference again; gives the checks that it asks for.
 std::vector<Check> verify_inference(const Graph& g, Id id) {
   const Node& n = g.nodes[id];
@@ -75,14 +103,13 @@ std::vector<Check> verify_inference(const Graph& g, Id id) {
     rule(inferred[i] == n.results[i], g, id, "inference rule: result {} is stated as {}, inferred {}", i,
          n.results[i].text(), inferred[i].text());
   }
-  for (const auto& [r, elements] : context.tracked) {
-    const auto it = g.values.find({id, static_cast<std::uint32_t>(r)});
-    rule(it != g.values.end() && it->second == elements, g, id, "tracking rule: known elements of result {} differ", r);
-  }
+  verify_tracked(g, id, context);
   return context.checks;
 }
 
-void verify_node(const Graph& g, Id id, std::vector<Check>& wanted) {
+void verify_graph(const Graph& g, const Symbols* outer, int depth);
+
+void verify_node(const Graph& g, Id id, const Symbols& symbols, int depth, std::vector<Check>& wanted) {
   const Node& n = g.nodes[id];
   require(n.op != nullptr, "node %{}: op rule: no op", id);
   for (const Operand o : n.operands) {
@@ -90,14 +117,22 @@ void verify_node(const Graph& g, Id id, std::vector<Check>& wanted) {
     rule(exists(g, o), g, id, "operand rule: %{} has no result {}", o.node, o.result);
   }
   verify_types(g, id);
-  if (is_input(n)) return;
-  for (const GraphPtr& b : n.bodies) rule(b != nullptr, g, id, "body rule: a body is missing");
+  if (is_input(n)) return verify_tracked(g, id, {{}, {}, {}});
+  for (const GraphPtr& b : n.bodies) {  // before inference, which reads them
+    rule(b != nullptr, g, id, "body rule: a body is missing");
+    rule(b->states.empty(), g, id, "body rule: a body holds state pairs");
+    try {
+      verify_graph(*b, &symbols, depth + 1);
+    } catch (const Error& e) {
+      rule(false, g, id, "body rule: {}", e.what());
+    }
+  }
   rule(n.op->accepts(n.attrs), g, id, "attribute rule: attributes of another op");
   for (Check& c : verify_inference(g, id)) wanted.push_back(std::move(c));
 }
 
-void verify_symbols(const Graph& g, const DimSymbols& outer) {
-  DimSymbols used = outer;
+void verify_symbols(const Graph& g, const Symbols* outer) {
+  DimSymbols used;
   try {
     for (const Node& n : g.nodes) {
       for (const TensorType& t : n.results) {
@@ -113,16 +148,15 @@ void verify_symbols(const Graph& g, const DimSymbols& outer) {
     fail("graph: symbol rule: {}", e.what());
   }
   for (const auto& [name, bounds] : used) {
-    if (outer.contains(name)) continue;
-    const auto it = g.symbols.find(name);
-    require(it != g.symbols.end(), "graph: symbol rule: size symbol {} is not declared", name);
-    require(it->second == bounds, "graph: symbol rule: size symbol {} is declared {}..{} and used with {}..{}", name,
-            it->second.lo, it->second.hi, bounds.lo, bounds.hi);
+    const Symbols own{g.symbols, outer};
+    const Bounds* stated = find_symbol(&own, name);
+    require(stated, "graph: symbol rule: size symbol {} is not declared", name);
+    require(*stated == bounds, "graph: symbol rule: size symbol {} is declared {}..{} and used with {}..{}", name,
+            stated->lo, stated->hi, bounds.lo, bounds.hi);
   }
   for (const auto& [name, bounds] : g.symbols) {
-    const auto it = outer.find(name);
-    require(it == outer.end() || it->second == bounds, "graph: symbol rule: size symbol {} has other bounds in a body",
-            name);
+    const Bounds* stated = find_symbol(outer, name);
+    require(!stated || *stated == bounds, "graph: symbol rule: size symbol {} has other bounds in a body", name);
   }
 }
 
@@ -150,22 +184,23 @@ void verify_ends(const Graph& g) {
     require(exists(g, l.at), "graph: label rule: {} labels %{}, which does not exist", l.text, l.at.node);
 }
 
-// Users must be those that index() finds; a graph changed by hand without it would mislead passes.
-void verify_users(const Graph& g) {
+// The hash covers all that users follow from; a graph changed by hand without index() would mislead passes.
+void verify_index(const Graph& g) {
   Graph fresh = g;
   fresh.index();
   require(fresh.hash() == g.hash(), "graph: index rule: nodes were changed after the graph was finished");
-  for (Id i = 0; i < g.nodes.size(); ++i) {
-    rule(std::ranges::equal(fresh.users(i), g.users(i)) && fresh.is_output(i) == g.is_output(i), g, i,
-         "index rule: users are not current");
-  }
 }
 
-void verify_graph(const Graph& g, const DimSymbols& outer, int depth) {
+void verify_graph(const Graph& g, const Symbols* outer, int depth) {
   require(depth <= deepest_body, "bodies are nested deeper than {}", deepest_body);
   verify_inputs(g);
+  const Symbols symbols{g.symbols, outer};
   std::vector<Check> wanted;
-  for (Id i = 0; i < g.nodes.size(); ++i) verify_node(g, i, wanted);
+  for (Id i = 0; i < g.nodes.size(); ++i) verify_node(g, i, symbols, depth, wanted);
+  for (const auto& [at, elements] : g.values) {
+    require(exists(g, at), "graph: tracking rule: elements of %{}#{} are known, which does not exist", at.node,
+            at.result);
+  }
   verify_ends(g);
   verify_symbols(g, outer);
   for (const Check& c : g.checks) {
@@ -178,24 +213,12 @@ void verify_graph(const Graph& g, const DimSymbols& outer, int depth) {
     require(present.contains({c.left.text(), c.right.text()}), "graph: check rule: the check {} = {} ({}) is missing",
             c.left.text(), c.right.text(), c.why);
   }
-  verify_users(g);
-  DimSymbols inner = outer;
-  inner.insert(g.symbols.begin(), g.symbols.end());
-  for (Id i = 0; i < g.nodes.size(); ++i) {
-    for (const GraphPtr& b : g.nodes[i].bodies) {
-      rule(b->states.empty(), g, i, "body rule: a body holds state pairs");
-      try {
-        verify_graph(*b, inner, depth + 1);
-      } catch (const Error& e) {
-        rule(false, g, i, "body rule: {}", e.what());
-      }
-    }
-  }
+  verify_index(g);
 }
 
 }  // namespace
 
-void verify(const Graph& g) { verify_graph(g, {}, 0); }
+void verify(const Graph& g) { verify_graph(g, nullptr, 0); }
 
 void verify_interface(const Graph& before, const Graph& after) {
   require(before.input_names == after.input_names, "interface: inputs were added, removed, renamed or moved");
@@ -219,9 +242,10 @@ void verify_interface(const Graph& before, const Graph& after) {
                 before.type(before.states[i].input) == after.type(after.states[i].input),
             "interface: state {} changed its type", before.states[i].name);
   }
+  std::set<std::pair<std::string, std::string>> present;
+  for (const Check& c : after.checks) present.emplace(c.left.text(), c.right.text());
   for (const Check& c : before.checks) {
-    const bool kept =
-        std::ranges::any_of(after.checks, [&](const Check& k) { return k.left == c.left && k.right == c.right; });
+    const bool kept = present.contains({c.left.text(), c.right.text()});
     require(kept || equal(c.left, c.right) == Tri::yes, "interface: the check {} = {} ({}) was lost", c.left.text(),
             c.right.text(), c.why);
   }

@@ -1,10 +1,11 @@
 // The reference evaluator.
 #include "runtime/evaluate.h"
 
-#include <algorithm>
+#include <set>
 
 #include "core/error.h"
 #include "ir/op.h"
+#include "ir/outline.h"
 #include "ir/rewrite.h"
 #include "passes/define.h"
 
@@ -64,6 +65,7 @@ class Evaluator {
   std::vector<Tensor> node(const Node& n) {
     std::vector<Tensor> in;
     for (const Operand o : n.operands) in.push_back(value(o));
+    if (n.op == &fusion_op()) return fusion(n, in);
     const bool defined = n.op->has_definition() && !n.operands.empty();
     if (n.op->has_reference() && !(options_.definitions && defined)) return reference(n, in);
     require(defined, "op {} has neither a reference nor a definition", n.op->name());
@@ -83,6 +85,10 @@ class Evaluator {
     }
     n.op->reference(n.attrs, {in, out, env_});
     return out;
+  }
+
+  std::vector<Tensor> fusion(const Node& n, const std::vector<Tensor>& in) {
+    return evaluate(substitute_symbols(*n.bodies[0], constants_), in, {options_.definitions, {}});
   }
 
   std::vector<Tensor> definition(const Node& n, const std::vector<Tensor>& in) {
@@ -148,14 +154,13 @@ std::vector<Tensor> evaluate(const Graph& g, const NamedTensors& inputs, State* 
     require(state != nullptr, "the graph has {} states, but no State is given", g.states.size());
     hold.emplace(*state);
   }
-  for (const auto& [name, value] : inputs) {
-    require(std::ranges::find(g.input_names, name) != g.input_names.end(), "the graph has no input \"{}\"", name);
-  }
+  const std::set<std::string_view> known(g.input_names.begin(), g.input_names.end());
+  for (const auto& [name, value] : inputs) require(known.contains(name), "the graph has no input \"{}\"", name);
+  std::unordered_map<Id, const StatePair*> pairs;
+  for (const StatePair& s : g.states) pairs.emplace(s.input.node, &s);
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-    const StatePair* pair = nullptr;
-    for (const StatePair& s : g.states) {
-      if (s.input.node == g.inputs[i]) pair = &s;
-    }
+    const auto begins = pairs.find(g.inputs[i]);
+    const StatePair* pair = begins == pairs.end() ? nullptr : begins->second;
     const auto it = inputs.find(g.input_names[i]);
     require(!pair || it == inputs.end(), "input {} comes from state {}", g.input_names[i], pair ? pair->name : "");
     require(pair || it != inputs.end(), "input {} is missing", g.input_names[i]);

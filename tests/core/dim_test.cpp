@@ -183,25 +183,25 @@ TEST(Dim, TextOfSizesIsRead) {
   EXPECT_EQ(read("-9223372036854775808*S"), s * Dim(least));
 }
 
-TEST(Dim, TextErrorsNameTheColumn) {
+TEST(Dim, TextErrors) {
   const auto error = [](std::string_view text) { return error_of([&] { read(text); }); };
-  EXPECT_EQ(error(""), "expected a size at column 0");
-  EXPECT_EQ(error("S+"), "expected a size at column 2");
-  EXPECT_EQ(error("S*/2"), "expected a size at column 2");
-  EXPECT_EQ(error("Q+1"), "unknown size symbol \"Q\" at column 0");
-  EXPECT_EQ(error("1+Q"), "unknown size symbol \"Q\" at column 2");
-  EXPECT_EQ(error("12ab"), "\"12ab\" at column 0 is not a number");
-  EXPECT_EQ(error("min(S"), "expected \",\" at column 5 of a size expression");
-  EXPECT_EQ(error("min(S,A"), "expected \")\" at column 7 of a size expression");
-  EXPECT_EQ(error("min S"), "expected \"(\" at column 4 of a size expression");
+  EXPECT_EQ(error(""), "expected a size before \"\"");
+  EXPECT_EQ(error("S+"), "expected a size before \"\"");
+  EXPECT_EQ(error("S*/2"), "expected a size before \"/2\"");
+  EXPECT_EQ(error("Q+1"), "unknown size symbol \"Q\"");
+  EXPECT_EQ(error("1+Q"), "unknown size symbol \"Q\"");
+  EXPECT_EQ(error("12ab"), "\"12ab\" is not a number");
+  EXPECT_EQ(error("min(S"), "expected \",\" before \"\"");
+  EXPECT_EQ(error("min(S,A"), "expected \")\" before \"\"");
+  EXPECT_EQ(error("min S"), "expected \"(\" before \"S\"");
   EXPECT_EQ(error("floordiv(S,0)"), "division of size S by 0");
   EXPECT_EQ(error("9223372036854775808"), "size of a number in a size expression overflows 63 bits");
   EXPECT_EQ(error("-9223372036854775809"), "size of a number in a size expression overflows 63 bits");
   EXPECT_EQ(error("99999999999999999999999"), "size of a number in a size expression overflows 63 bits");
-  EXPECT_EQ(error("--1"), "expected a size at column 1");
+  EXPECT_EQ(error("--1"), "expected a size before \"-1\"");
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += "min(";
-  EXPECT_EQ(error(deep), "size expression is nested deeper than 600 at column 2400");
+  EXPECT_EQ(error(deep), "size expression is nested deeper than 600");
 }
 
 // What arithmetic makes, parsing must take.
