@@ -13,6 +13,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import layers  # noqa: E402
 import paths  # noqa: E402
+import pitfalls  # noqa: E402
 import sizes  # noqa: E402
 import symbols  # noqa: E402
 import test_summary  # noqa: E402
@@ -84,6 +85,33 @@ class Paths(Tree):
         here = "/" + "home/somebody/x"
         self.assertEqual(len(self.problems(paths.check, "a.md", f"see {here}\n")), 1)
         self.assertEqual(self.problems(paths.check, "a.md", "see /etc/apt and $HOME/home/x and src/work/a\n"), [])
+
+
+class Pitfalls(Tree):
+    def found(self, rows, tests="TEST(Pitfalls, P1_R2_Text) {"):
+        self.write("tests/ops/pitfalls_shape_test.cpp", tests + "\n")
+        self.write("src/ops/cast/cast.h", "")
+        return self.problems(pitfalls.check, "docs/pitfalls.md", "".join(f"| {row} |\n" for row in rows))
+
+    def test_agreement(self):
+        both = ["P1 | a | shape: `P1_R2_Text`; cases of `cast` | ", "R2 | b | shape: `P1_R2_Text` | later: c"]
+        self.assertEqual(self.found(both + ["P3 | c | – | later: convolution", "P4 | d | cases of `cast` |"]), [])
+
+    def test_disagreement(self):
+        good = "P1 | a | shape: `P1_R2_Text` |"
+        self.assertIn("the row of R2 does not list shape: P1_R2_Text", self.found([good])[0])
+        second = "R2 | b | shape: `P1_R2_Text` |"
+        for row, message in {
+            "P3 | c | shape: `P3_Gone` |": "there is no test P3_Gone",
+            "P3 | c | other: `P1_R2_Text` |": "there is no test P1_R2_Text in pitfalls_other_test.cpp",
+            "P3 | c | shape: `P1_R2_Text` |": "P1_R2_Text has another number",
+            "P3 | c | `P1_R2_Text` |": "has no file before it",
+            "P3 | c | cases of `nothing` |": "there is no src/ops/nothing",
+            "P3 | c | |": "neither a test nor what is open",
+            "P3 | c |": "a row has four cells",
+            "P1 | a | shape: `P1_R2_Text` |": "has two rows",
+        }.items():
+            self.assertTrue(any(message in line for line in self.found([good, second, row])), row)
 
 
 class Symbols(unittest.TestCase):
