@@ -49,8 +49,7 @@ def section(op):
     if op["attributes"]:
         lines += ["| attribute | kind | unless given |", "|---|---|---|"]
         for a in op["attributes"]:
-            standard = f"`{a['default']}`" if a["default"] else "empty"
-            lines.append(f"| `{a['name']}` | {cell(a['kind'])} | {standard} |")
+            lines.append(f"| `{a['name']}` | {cell(a['kind'])} | `{a['default']}` |")
         lines.append("")
     return lines
 

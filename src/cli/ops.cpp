@@ -55,8 +55,7 @@ std::string json_list(std::span<const OpDef* const> ops) {
 std::string plain_op(const OpDef& op) {
   std::string out = fmt::format("{}\n{}\n", op.name(), op.doc());
   for (const AttrInfo& a : op.describe_attrs()) {
-    out += fmt::format("  {:<14} {}", a.name, a.kind);
-    out += a.standard.empty() ? "\n" : fmt::format(", {} unless given\n", a.standard);
+    out += fmt::format("  {:<14} {}, {} unless given\n", a.name, a.kind, a.standard);
   }
   return out + fmt::format("definition {}, gradient {}, reference {}\n", op.has_definition() ? "yes" : "no",
                            gradient_kind(op), op.has_reference() ? "yes" : "no");
@@ -65,8 +64,10 @@ std::string plain_op(const OpDef& op) {
 std::string plain_list(std::span<const OpDef* const> ops) {
   std::string out;
   for (const OpDef* op : ops) {
-    out += fmt::format("{:<18} {}{}{}  {}\n", op->name(), op->has_definition() ? 'd' : '-', gradient_kind(*op)[0],
+    out += fmt::format("{:<18} {}{}{}  {}", op->name(), op->has_definition() ? 'd' : '-', gradient_kind(*op)[0],
                        op->has_reference() ? 'r' : '-', fit(first_sentence(op->doc()), 96));
+    out.resize(out.find_last_not_of(' ') + 1);
+    out += '\n';
   }
   return out + fmt::format(
                    "{} ops. Marks: definition (d or -), gradient (r: rule, d: that of the definition, n: none), "

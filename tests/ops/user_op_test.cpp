@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "ir/print.h"
 #include "ops/constant/constant.h"
+#include "ops/reduce/reduce.h"
 #include "ops/scalar/scalar.h"
 #include "runtime/evaluate.h"
 
@@ -39,7 +40,7 @@ Value huber(Value x, double delta) { return x.builder->emit_one(huber_op, HuberA
 
 constexpr const char* text = R"(rlx 1
 graph(%x: f32[4]) {
-  %0 = huber %x {delta=2.0} : f32[4]
+  %0 = huber %x {delta=2} : f32[4]
   return %0
 }
 )";
@@ -73,6 +74,16 @@ TEST(UserOp, IsUnknownToTheRegistryOfRlx) {
         }
       },
       Error);
+}
+
+TEST(UserOp, DescribesItsAttributes) {
+  const std::vector<AttrInfo> own = huber_op.describe_attrs(), reduce = reduce_op.describe_attrs();
+  ASSERT_EQ(own.size(), 1U);
+  EXPECT_EQ(own[0].name + ", " + own[0].kind + ", " + own[0].standard, "delta, number, 1");
+  ASSERT_EQ(reduce.size(), 3U);
+  EXPECT_EQ(reduce[0].kind + ", " + reduce[0].standard, "sum or mean or max or min or prod, sum");
+  EXPECT_EQ(reduce[1].kind + ", " + reduce[1].standard, "list of integer, []");
+  EXPECT_EQ(reduce[2].kind + ", " + reduce[2].standard, "bool, false");
 }
 
 TEST(UserOp, RefusesWhatItsShapeRuleRefuses) {
