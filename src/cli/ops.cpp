@@ -52,8 +52,22 @@ std::string json_list(std::span<const OpDef* const> ops) {
   return out + "]}\n";
 }
 
+// The text in lines of at most 100 bytes, broken at blanks.
+std::string wrapped(std::string_view text) {
+  constexpr std::size_t width = 100;
+  std::string out;
+  while (text.size() > width) {
+    const std::size_t blank = text.rfind(' ', width);
+    const std::size_t end = blank == text.npos ? text.find(' ') : blank;
+    if (end == text.npos) break;
+    out += std::string(text.substr(0, end)) + "\n";
+    text.remove_prefix(end + 1);
+  }
+  return out + std::string(text) + "\n";
+}
+
 std::string plain_op(const OpDef& op) {
-  std::string out = fmt::format("{}\n{}\n", op.name(), op.doc());
+  std::string out = std::string(op.name()) + "\n" + wrapped(op.doc());
   for (const AttrInfo& a : op.describe_attrs()) {
     out += fmt::format("  {:<14} {}, {} unless given\n", a.name, a.kind, a.standard);
   }

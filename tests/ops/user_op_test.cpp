@@ -92,7 +92,9 @@ TEST(UserOp, RefusesWhatItsShapeRuleRefuses) {
   EXPECT_THROW(huber(x, 0), Error);
   OpRegistry ops;
   ops.add(huber_op);
-  EXPECT_THROW(ops.add(huber_op), Error);  // the name is taken
+  ops.add(huber_op);  // the same op again is no harm
+  static constinit const Op<HuberAttrs> other{{.name = "softmax", .doc = "Not the one of rlx."}};
+  EXPECT_THROW(ops.add(other), Error);
 }
 
 }  // namespace

@@ -270,15 +270,14 @@ struct Softsign {
 #undef RLX_FLAT
 
 // All rows: X(Type, builder function).
-#define RLX_UNARY_ROWS(X)                                                                                           \
-  X(Neg, neg)                                                                                                       \
-  X(Abs, abs)                                                                                                       \
-  X(Exp, exp)                                                                                                       \
-  X(Expm1, expm1)                                                                                                   \
-  X(Log, log) X(Log1p, log1p) X(Sqrt, sqrt) X(Sin, sin) X(Cos, cos) X(Tan, tan) X(Atan, atan) X(Tanh, tanh)         \
-      X(Erf, erf) X(Erfc, erfc) X(Round, round) X(Floor, floor) X(Ceil, ceil) X(Trunc, trunc) X(Sign, sign)         \
-          X(Relu, relu) X(Relu6, relu6) X(Rsqrt, rsqrt) X(Reciprocal, reciprocal) X(Sigmoid, sigmoid) X(Silu, silu) \
-              X(Gelu, gelu) X(GeluTanh, gelu_tanh) X(Softplus, softplus) X(LogSigmoid, log_sigmoid) X(Elu, elu)     \
-                  X(HardSigmoid, hard_sigmoid) X(HardSwish, hard_swish) X(Mish, mish) X(Softsign, softsign)
+// clang-format off
+#define RLX_UNARY_ROWS(X)                                                                                   \
+  X(Neg, neg) X(Abs, abs) X(Exp, exp) X(Expm1, expm1) X(Log, log) X(Log1p, log1p) X(Sqrt, sqrt)             \
+  X(Sin, sin) X(Cos, cos) X(Tan, tan) X(Atan, atan) X(Tanh, tanh) X(Erf, erf) X(Erfc, erfc)                 \
+  X(Round, round) X(Floor, floor) X(Ceil, ceil) X(Trunc, trunc) X(Sign, sign)                               \
+  X(Relu, relu) X(Relu6, relu6) X(Rsqrt, rsqrt) X(Reciprocal, reciprocal) X(Sigmoid, sigmoid) X(Silu, silu) \
+  X(Gelu, gelu) X(GeluTanh, gelu_tanh) X(Softplus, softplus) X(LogSigmoid, log_sigmoid) X(Elu, elu)         \
+  X(HardSigmoid, hard_sigmoid) X(HardSwish, hard_swish) X(Mish, mish) X(Softsign, softsign)
+// clang-format on
 
 }  // namespace rlx::RLX_LEVEL
