@@ -1,5 +1,5 @@
 # Joins the op folders: src/ops/NAME/NAME.cpp exports NAME_ops(). Only the joining table is generated.
-file(GLOB op_folders LIST_DIRECTORIES true CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*)
+file(GLOB op_folders LIST_DIRECTORIES true CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/ops/*)
 set(op_declarations "")
 set(op_rows "")
 set(op_headers "")

@@ -11,6 +11,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+import generated_docs  # noqa: E402
 import layers  # noqa: E402
 import paths  # noqa: E402
 import pitfalls  # noqa: E402
@@ -158,6 +159,33 @@ class Figures(Tree):
         code, figures = self.run_topic("def figures(root): yield 'a', 1, 2, True", [record])
         self.assertEqual(code, 1)
         self.assertEqual([figure["name"] for figure in figures], ["a", "b"])
+
+
+class GeneratedDocs(Tree):
+    OP = {"name": "pad", "summary": "One.", "doc": "One. |x| two.", "elementwise": False, "commutative": False,
+          "attributes": [{"name": "axis", "kind": "integer", "default": "-1"}],
+          "definition": True, "gradient": "definition", "reference": False}
+
+    def test_an_op_has_a_row_and_a_section(self):
+        page = generated_docs.page([self.OP])
+        self.assertIn("| [`pad`](#pad) | One. | yes | definition | - |\n", page)
+        self.assertIn("### pad\n\nOne. |x| two.\n", page)
+        self.assertIn("| `axis` | integer | `-1` |\n", page)
+
+    def test_an_elementwise_op_without_attributes_has_its_text_in_the_row(self):
+        page = generated_docs.page([{**self.OP, "elementwise": True, "attributes": []}])
+        self.assertIn("| `pad` | One. \\|x\\| two. | yes | definition | - |\n", page)
+        self.assertNotIn("### pad", page)
+
+    def test_another_page_is_a_problem(self):
+        self.addCleanup(setattr, generated_docs, "current", generated_docs.current)
+        self.addCleanup(setattr, generated_docs.build, "release", generated_docs.build.release)
+        generated_docs.current = lambda root: "new\n"
+        generated_docs.build.release = lambda root: ""
+        self.write("docs/ops.md", "old\n")
+        self.assertIn("not current", generated_docs.check(self.root, [])[0])
+        self.write("docs/ops.md", "new\n")
+        self.assertEqual(generated_docs.check(self.root, []), [])
 
 
 if __name__ == "__main__":

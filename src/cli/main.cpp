@@ -27,12 +27,14 @@ int main(int argc, char** argv) {
       "  rlx embed MODEL_DIR texts.txt --similarity\n"
       "  echo 'a line of text' | rlx embed MODEL_DIR --json\n"
       "  rlx inspect MODEL_DIR\n"
+      "  rlx ops softmax\n"
       "  rlx info --json\n"
       "\nExit codes: 0 success, 1 bad input, 2 bad usage, 3 device failure, 70 internal error.");
   std::function<void()> run;
   cli::add_embed(app, run);
   cli::add_inspect(app, run);
   cli::add_info(app, run);
+  cli::add_ops(app, run);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -165,6 +165,30 @@ void parse(AttrReader& in, std::optional<T>& v) {
   parse(in, v.emplace());
 }
 
+// What an attribute of this type holds, in words for the documentation.
+inline std::string kind(bool) { return "bool"; }
+inline std::string kind(Index) { return "integer"; }
+inline std::string kind(double) { return "number"; }
+inline std::string kind(const std::string&) { return "string"; }
+inline std::string kind(DType) { return "element type"; }
+inline std::string kind(const Dim&) { return "size"; }
+inline std::string kind(const Tensor&) { return "tensor"; }
+template <class E>
+  requires std::is_enum_v<E>
+std::string kind(E v) {
+  std::string words;
+  for (const std::string_view word : enum_names(v)) words += (words.empty() ? "" : " or ") + std::string(word);
+  return words;
+}
+template <class T>
+std::string kind(const std::vector<T>&) {
+  return "list of " + kind(T{});
+}
+template <class T>
+std::string kind(const std::optional<T>&) {
+  return kind(T{}) + " or none";
+}
+
 template <class T>
 void substitute(T&, const NamedDims&) {}
 inline void substitute(Dim& v, const NamedDims& by) { v = v.substitute(by); }

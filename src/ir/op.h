@@ -143,6 +143,11 @@ struct OpSpec {
   std::vector<Failure<A>> (*failures)() = nullptr;
 };
 
+/// An attribute as the documentation lists it: `axis`, `integer`, `-1`.
+struct AttrInfo {
+  std::string name, kind, standard;
+};
+
 /// An op, whatever its attributes.
 class OpDef {
  public:
@@ -162,6 +167,8 @@ class OpDef {
   /// Reads attributes up to the closing brace.
   virtual Attrs parse(AttrReader&) const = 0;
   virtual Attrs default_attrs() const = 0;
+  /// Names, kinds and defaults of the attributes, in order.
+  virtual std::vector<AttrInfo> describe_attrs() const = 0;
   /// Members of the attribute struct, and how many of them `fields` lists: the two must agree.
   virtual std::pair<std::size_t, std::size_t> field_counts() const = 0;
 
@@ -202,6 +209,14 @@ class Op final : public OpDef {
   }
   Attrs parse(AttrReader& in) const override { return parse_attrs<A>(in); }
   Attrs default_attrs() const override { return Attrs(A{}); }
+  std::vector<AttrInfo> describe_attrs() const override {
+    std::vector<AttrInfo> all;
+    const A a{};
+    A::fields(a, [&](const char* field, const auto& x) {
+      attr::print(all.emplace_back(AttrInfo{field, attr::kind(x), ""}).standard, x, nullptr);
+    });
+    return all;
+  }
   std::pair<std::size_t, std::size_t> field_counts() const override {
     std::size_t listed = 0;
     const A a{};

@@ -85,6 +85,19 @@ struct Relu {
   }
 };
 
+struct Relu6 {
+  RLX_ROW_HEAD(Relu6, "relu6", reals);
+  template <class T>
+  static T value(T x) {
+    return minimum(maximum(x, like(x, 0)), like(x, 6));
+  }
+  template <class T>
+  static T slope(T x, T) {
+    const T below = select(less(x, like(x, 6)), like(x, 1), like(x, 0));
+    return select(less(like(x, 0), x), below, like(x, 0));
+  }
+};
+
 struct Rsqrt {
   RLX_ROW_HEAD(Rsqrt, "rsqrt", reals);
   template <class T>
@@ -258,13 +271,13 @@ struct Softsign {
 
 // All rows: X(Type, builder function).
 // clang-format off
-#define RLX_UNARY_ROWS(X) \
-  X(Neg, neg) X(Abs, abs) X(Exp, exp) X(Expm1, expm1) X(Log, log) X(Log1p, log1p) X(Sqrt, sqrt) X(Sin, sin) \
-  X(Cos, cos) X(Tan, tan) X(Atan, atan) X(Tanh, tanh) X(Erf, erf) X(Erfc, erfc) X(Round, round) \
-  X(Floor, floor) X(Ceil, ceil) X(Trunc, trunc) X(Sign, sign) X(Relu, relu) X(Rsqrt, rsqrt) \
-  X(Reciprocal, reciprocal) X(Sigmoid, sigmoid) X(Silu, silu) X(Gelu, gelu) X(GeluTanh, gelu_tanh) \
-  X(Softplus, softplus) X(LogSigmoid, log_sigmoid) X(Elu, elu) X(HardSigmoid, hard_sigmoid) \
-  X(HardSwish, hard_swish) X(Mish, mish) X(Softsign, softsign)
+#define RLX_UNARY_ROWS(X)                                                                                   \
+  X(Neg, neg) X(Abs, abs) X(Exp, exp) X(Expm1, expm1) X(Log, log) X(Log1p, log1p) X(Sqrt, sqrt)             \
+  X(Sin, sin) X(Cos, cos) X(Tan, tan) X(Atan, atan) X(Tanh, tanh) X(Erf, erf) X(Erfc, erfc)                 \
+  X(Round, round) X(Floor, floor) X(Ceil, ceil) X(Trunc, trunc) X(Sign, sign)                               \
+  X(Relu, relu) X(Relu6, relu6) X(Rsqrt, rsqrt) X(Reciprocal, reciprocal) X(Sigmoid, sigmoid) X(Silu, silu) \
+  X(Gelu, gelu) X(GeluTanh, gelu_tanh) X(Softplus, softplus) X(LogSigmoid, log_sigmoid) X(Elu, elu)         \
+  X(HardSigmoid, hard_sigmoid) X(HardSwish, hard_swish) X(Mish, mish) X(Softsign, softsign)
 // clang-format on
 
 }  // namespace rlx::RLX_LEVEL

@@ -38,6 +38,7 @@ constexpr RowText row_texts[] = {
     {"trunc", "x without its fraction; derivative 0."},
     {"sign", "-1, 0 or 1; a zero keeps its sign, NaN stays NaN; derivative 0."},
     {"relu", "max(x, 0); NaN stays NaN; derivative 0 at 0 and at NaN."},
+    {"relu6", "min(max(x, 0), 6); NaN stays NaN; derivative 0 at 0, 6 and NaN."},
     {"rsqrt", "1 / sqrt(x)."},
     {"reciprocal", "1 / x."},
     {"sigmoid", "Logistic function 1 / (1 + e^-x)."},

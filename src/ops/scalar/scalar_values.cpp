@@ -37,6 +37,7 @@ const std::vector<Known>& table() {
       {"trunc", {1.9, -1.9}, {1, -1}},
       {"sign", {-3, 0, 7, nan}, {-1, 0, 1, nan}},
       {"relu", {-1, 0, 2, nan, -inf, inf}, {0, 0, 2, nan, 0, inf}},
+      {"relu6", {-1, 0, 2, 6, 7, nan, -inf, inf}, {0, 0, 2, 6, 6, nan, 0, 6}},
       {"rsqrt", {4, 0, -1}, {0.5, inf, nan}},
       {"reciprocal", {4, -0.5, inf}, {0.25, -2, 0}},
       {"sigmoid", {0, 1, -inf, inf}, {0.5, 0.7310585786, 0, 1}},
