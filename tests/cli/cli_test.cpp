@@ -47,7 +47,7 @@ class Program : public testing::Test {
 };
 
 TEST_F(Program, HelpAndVersionSucceed) {
-  for (const std::string command : {"", "embed", "inspect", "info"}) {
+  for (const std::string command : {"", "embed", "inspect", "info", "ops"}) {
     const Result r = run(command + " --help");
     EXPECT_EQ(r.code, 0);
     EXPECT_NE(r.out.find("Example"), std::string::npos) << r.out;
@@ -73,6 +73,30 @@ TEST_F(Program, InfoIsJson) {
   EXPECT_GE(d.at("ops").as_index(), 50);
   EXPECT_GE(d.at("levels").size(), 1);
   EXPECT_EQ(run("info").code, 0);
+}
+
+TEST_F(Program, OpsAreListedAndDescribed) {
+  const Result r = run("ops --json");
+  ASSERT_EQ(r.code, 0);
+  const JsonDocument d = JsonDocument::parse(r.out);
+  EXPECT_GE(d.at("ops").size(), 50);
+  const Result list = run("ops");
+  EXPECT_EQ(list.code, 0);
+  EXPECT_NE(list.out.find("\nsoftmax            drr  Exponentials"), std::string::npos) << list.out;
+  const Result one = run("ops log_sum_exp");
+  EXPECT_EQ(one.code, 0);
+  EXPECT_NE(one.out.find("  keep           bool, false unless given\ndefinition yes, gradient rule, reference yes\n"),
+            std::string::npos)
+      << one.out;
+  const Result json = run("ops log_sum_exp --json");
+  EXPECT_NE(json.out.find("{\"name\":\"keep\",\"kind\":\"bool\",\"default\":\"false\"}"), std::string::npos)
+      << json.out;
+}
+
+TEST_F(Program, AnUnknownOpIsBadInput) {
+  const Result r = run("ops sofmax");
+  EXPECT_EQ(r.code, 1);
+  EXPECT_EQ(r.err, "rlx: unknown op \"sofmax\": \"rlx ops\" lists them all\n");
 }
 
 TEST_F(Program, EmbedsLines) {
