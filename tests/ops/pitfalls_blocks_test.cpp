@@ -18,7 +18,6 @@
 namespace rlx::test {
 namespace {
 
-using testing::ElementsAre;
 using Shape = std::vector<Index>;
 using Numbers = std::vector<double>;
 
@@ -124,7 +123,8 @@ TEST(Pitfalls, P65_RotatedSlicesOfOneProjection) {
   const Packed p{2, 5, 4, 2, 6};
   Numbers cosines, sines;
   for (Index i = 0; i < p.positions * 3; ++i) {
-    const double angle = static_cast<double>(i / 3 + 1) / static_cast<double>(1 + i % 3);
+    const Index row = i / 3, column = i % 3;
+    const double angle = static_cast<double>(row + 1) / static_cast<double>(column + 1);
     cosines.push_back(std::cos(angle));
     sines.push_back(std::sin(angle));
   }
@@ -204,9 +204,10 @@ TEST(Pitfalls, P7_WeightsInHalfPrecisionAreWidened) {
       return Values{matmul(v[0], wide), matmul(narrow, wide)};
     });
     for (std::size_t i = 0; i < 15; ++i) {
+      const std::size_t row = i / 5, column = i % 5;
       double want = 0;
       for (std::size_t k = 0; k < 8; ++k) {
-        want += (-1 + 0.125 * static_cast<double>(i / 5 * 8 + k)) * (-5 + 0.25 * static_cast<double>(k * 5 + i % 5));
+        want += (-1 + 0.125 * static_cast<double>(row * 8 + k)) * (-5 + 0.25 * static_cast<double>(k * 5 + column));
       }
       EXPECT_EQ(reals(out[0])[i], want);
       EXPECT_EQ(reals(out[1])[i], 2 * want);

@@ -218,7 +218,8 @@ TEST(Pitfalls, P20_AChainWithAnOperandThatIsNoSuffix) {
     });
     const std::vector<double> got = reals(out[0]), mixed = reals(out[1]);
     for (std::size_t i = 0; i < 24; ++i) {
-      const double a = static_cast<double>(i), r = static_cast<double>(1 + i / 12 * 3 + i % 3);
+      const std::size_t batch = i / 12, column = i % 3;
+      const double a = static_cast<double>(i), r = static_cast<double>(1 + batch * 3 + column);
       EXPECT_EQ(got[i], (a + r) * r - a) << i;
       EXPECT_EQ(mixed[i], (a + r) * r) << i;
     }

@@ -24,8 +24,6 @@ namespace rlx::test {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
 using Shape = std::vector<Index>;
 
 constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
