@@ -118,6 +118,7 @@ struct Quad {
 
 void pack(std::vector<double>& out, const double* from, Index lines, Index line, Index k, Index inner) {
   out.assign(static_cast<std::size_t>((lines + panel - 1) / panel * panel * k), 0.0);
+  if (out.empty()) return;  // no pointer arithmetic on nothing
   for (Index i = 0; i < lines; ++i) {
     double* to = out.data() + i / panel * panel * k + i % panel;
     const double* at = from + i * line;
