@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <cstdio>
 #include <ctime>
 #include <random>
 
@@ -253,72 +254,97 @@ std::string repeated(std::string_view part, std::size_t n) {
   return s;
 }
 
-// Texts of about a megabyte, each aimed at one loop, table or recursion.
-TEST(BulkText, BombsEndInTime) {
-  const std::string head = "rlx 1\ngraph(%x: f32[S]) dims(S: 2..512) {\n";
-  std::string sum, states, state_inputs, checks, names, operands, many, distinct, bodies;
-  for (int i = 0; i < 64; ++i) sum += (i ? "+v" : "v") + std::to_string(i);
-  std::string all_dims = "dims(v0: 0..9";
-  for (int i = 1; i < 64; ++i) all_dims += ", v" + std::to_string(i) + ": 0..9";
-  all_dims += ")";
+// Texts of about a megabyte, each aimed at one loop, table or recursion: name and text.
+using Bombs = std::vector<std::pair<const char*, std::string>>;
+
+const std::string head = "rlx 1\ngraph(%x: f32[S]) dims(S: 2..512) {\n";
+
+Bombs word_bombs() {
+  constexpr std::size_t many = 1000000;
+  const auto knobs = [](const std::string& attrs) {
+    return head + "%0 = knobs %x {" + attrs + "} : f32[S] return %0 }";
+  };
+  return {
+      {"a line of blanks", head + std::string(many, ' ') + "return %x }"},
+      {"a line of digits", head + "%0 = exp %x !" + std::string(many, '9')},
+      {"a long name", "rlx 1\ngraph(%" + std::string(many, 'a') + ": f32[]) { return }"},
+      {"a long quoted name", "rlx 1\ngraph(%\"" + std::string(many, '\\') + "\": f32[]) { return }"},
+      {"a long string", head + "return %x } names(%x: \"" + std::string(many, 'a') + "\")"},
+      {"an open string", head + "return %x \"" + std::string(many, 'a')},
+      {"a long comment", head + "#" + std::string(many, '"') + "\nreturn %x }"},
+      {"open parentheses", "rlx 1\ngraph" + std::string(many, '(')},
+      {"open brackets", head + "%0 = exp %x : f32" + std::string(many, '[')},
+      {"nested bodies", "rlx 1\ngraph() {" + repeated("%0 = fusion : f32[] = graph() {", 30000)},
+      {"a list of integers", knobs("counts=[" + repeated("1,", many / 2) + "1]")},
+      {"a list of strings", knobs("words=[" + repeated("\"\",", many / 3) + "\"\"]")},
+      {"a huge constant", "rlx 1\ngraph() { %0 = constant {data=f64[67108864](0)} : f64[67108864] return %0 }"},
+      {"a huge iota",
+       "rlx 1\ngraph() { %0 = iota {dtype=i64, dims=[9223372036854775807]} : i64[9223372036854775807] return %0 }"},
+      {"null bytes", std::string(many, '\0')},
+      {"bytes of 255", "rlx 1\n" + std::string(many, '\xff')},
+  };
+}
+
+Bombs size_bombs() {
+  std::string sum = "v0", dims = "dims(v0: 0..9";
+  for (int i = 1; i < 64; ++i) {
+    sum += "+v" + std::to_string(i);
+    dims += ", v" + std::to_string(i) + ": 0..9";
+  }
+  const auto of_size = [&](const std::string& size) {
+    return "rlx 1\ngraph(%x: f32[" + size + "]) " + dims + ") { return %x }";
+  };
+  const auto check = [](const std::string& size) { return head + "check S = " + size + " \"x\" return %x }"; };
+  const std::string quotient = "floordiv(" + sum + ",1)*";
+  return {
+      {"nested calls", check(repeated("min(", 250000))},
+      {"minus signs", check(std::string(1000000, '-'))},
+      {"a sum of ones", check("S" + repeated("+1", 500000))},
+      {"a product of ones", check("S" + repeated("*1", 500000))},
+      {"a product of symbols", check("S" + repeated("*S", 500000))},
+      {"a long sum times ones", of_size(repeated(quotient + "1-", 2500) + "1")},
+      {"products of long sums", of_size(repeated(quotient, 16) + "1")},
+      {"nested divisions", of_size(repeated("floordiv(", 500) + sum + repeated(",1)", 500))},
+      {"many sizes", head + "%0 = exp %x : f32[" + repeated("1,", 500000)},
+      {"many long sizes", of_size(repeated(sum + ",", 63) + sum)},
+  };
+}
+
+Bombs table_bombs() {
+  std::string states, inputs, checks, names, operands, chain, symbols = "d: 1..9", bodies;
   for (int i = 0; i < 20000; ++i) {
     const std::string n = std::to_string(i);
-    state_inputs += (i ? ", %i" : "%i") + n + ": f32[]";
+    inputs += (i ? ", %i" : "%i") + n + ": f32[]";
     states += "state s" + n + ": %i" + n + " -> %i" + n + "\n";
     checks += "check S = floordiv(T," + std::to_string(i + 2) + ") \"c" + n + "\"\n";
     names += (i ? ", %x: \"n" : "%x: \"n") + n + "\"";
     operands += i ? ", %x" : "%x";
-    many += "%" + n + " = exp %" + (i ? std::to_string(i - 1) : "x") + " : f32[S]\n";
+    chain += "%" + n + " = exp %" + (i ? std::to_string(i - 1) : "x") + " : f32[S]\n";
     bodies += "%b" + n + " = fusion %x !" + n + " : f32[4] = graph(%a: f32[4]) { return %a }\n";
-    distinct += (i ? ", d" : "d") + n + ": 1..9";
+    symbols += ", d" + n + ": 1..9";
   }
-  const std::pair<const char*, std::string> bombs[] = {
-      {"a line of blanks", head + std::string(1000000, ' ') + "return %x }"},
-      {"a line of digits", head + "%0 = exp %x !" + std::string(1000000, '9')},
-      {"a long name", "rlx 1\ngraph(%" + std::string(1000000, 'a') + ": f32[]) { return }"},
-      {"a long quoted name", "rlx 1\ngraph(%\"" + std::string(1000000, '\\') + "\": f32[]) { return }"},
-      {"a long string", head + "return %x } names(%x: \"" + std::string(1000000, 'a') + "\")"},
-      {"an open string", head + "return %x \"" + std::string(1000000, 'a')},
-      {"a long comment", head + "#" + std::string(1000000, '"') + "\nreturn %x }"},
-      {"open parentheses", "rlx 1\ngraph" + std::string(1000000, '(')},
-      {"open brackets", head + "%0 = exp %x : f32" + std::string(1000000, '[')},
-      {"nested bodies", "rlx 1\ngraph() {" + repeated("%0 = fusion : f32[] = graph() {", 30000)},
-      {"nested calls", head + "check S = " + repeated("min(", 250000)},
-      {"minus signs", head + "check S = " + std::string(1000000, '-')},
-      {"a sum of ones", head + "check S = S" + repeated("+1", 500000) + " \"x\" return %x }"},
-      {"a product of ones", head + "check S = S" + repeated("*1", 500000) + " \"x\" return %x }"},
-      {"a product of symbols", head + "check S = S" + repeated("*S", 500000) + " \"x\" return %x }"},
-      {"a long sum times ones", "rlx 1\ngraph(%x: f32[" + sum + "]) " + all_dims + " { check " +
-                                    repeated("floordiv(" + sum + ",1)*1-", 2500) + "1 = 2 \"\"}"},
-      {"products of long sums",
-       "rlx 1\ngraph(%x: f32[" + repeated("floordiv(" + sum + ",1)*", 16) + "1]) " + all_dims + " {return}"},
-      {"nested divisions", "rlx 1\ngraph(%x: f32[" + repeated("floordiv(", 500) + sum + repeated(",1)", 500) + "]) " +
-                               all_dims + " {return}"},
-      {"a type of many sizes", head + "%0 = exp %x : f32[" + repeated("1,", 500000)},
-      {"many long sizes", "rlx 1\ngraph(%x: f32[" + repeated(sum + ",", 63) + sum + "]) " + all_dims + " {return}"},
-      {"many states", "rlx 1\ngraph(" + state_inputs + ") {\n" + states + "return }"},
+  const std::string fixed = "rlx 1\ngraph(%x: f32[4]) dims(" + symbols + ") {\n";
+  return {
+      {"many states", "rlx 1\ngraph(" + inputs + ") {\n" + states + "return }"},
       {"many checks", "rlx 1\ngraph(%x: f32[S], %y: f32[T]) dims(S: 2..512, T: 2..99999) {\n" + checks + "return }"},
       {"many labels", head + "return %x } names(" + names + ")"},
       {"many operands", head + "%0 = exp " + operands + " : f32[S]"},
       {"many outputs", head + "return " + operands + " }"},
-      {"a long chain", head + many + "return %19999 }"},
-      {"many symbols and bodies", "rlx 1\ngraph(%x: f32[4]) dims(" + distinct + ") {\n" + bodies + "return %x }"},
-      {"many symbols", "rlx 1\ngraph(%x: f32[4]) dims(" + distinct + ") { return %x }"},
-      {"a list attribute", head + "%0 = knobs %x {counts=[" + repeated("1,", 500000) + "1]} : f32[S] return %0 }"},
-      {"list of strings", head + "%0 = knobs %x {words=[" + repeated("\"\",", 300000) + "\"\"]} : f32[S] return %0 }"},
-      {"huge constants",
-       "rlx 1\ngraph() {\n" + repeated("%0 = constant {data=f64[67108864](0)} : f64[67108864]\n", 1000) + "return }"},
-      {"a huge iota",
-       "rlx 1\ngraph() { %0 = iota {dtype=i64, dims=[9223372036854775807]} : i64[9223372036854775807] return %0 }"},
-      {"null bytes", std::string(1000000, '\0')},
-      {"bytes of 255", "rlx 1\n" + std::string(1000000, '\xff')},
+      {"a long chain", head + chain + "return %19999 }"},
+      {"many symbols", fixed + "return %x }"},
+      {"many symbols and bodies", fixed + bodies + "return %x }"},
   };
+}
+
+TEST(BulkText, BombsEndInTime) {
   const Index before = peak_bytes();
-  for (const auto& [what, text] : bombs) {
-    bool read = false;
-    const double t = seconds_of(text, &read);
-    EXPECT_LE(t, 2.0) << what;
-    if (t > 0.3) std::printf("[          ] %s: %.2f s, %s\n", what, t, read ? "read" : "refused");
+  for (const Bombs& bombs : {word_bombs(), size_bombs(), table_bombs()}) {
+    for (const auto& [what, text] : bombs) {
+      bool read = false;
+      const double t = seconds_of(text, &read);
+      EXPECT_LE(t, 2.0) << what;
+      if (t > 0.3) std::printf("[          ] %s: %.2f s, %s\n", what, t, read ? "read" : "refused");
+    }
   }
   EXPECT_LE(peak_bytes() - before, Index{512} << 20);
 }
