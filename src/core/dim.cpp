@@ -370,7 +370,7 @@ Dim ceildiv(const Dim& a, const Dim& b) {
 Dim mod(const Dim& a, const Dim& b) { return a - floordiv(a, b) * b; }
 
 // Of two sizes that are provably equal, the one that either order of the operands gives.
-static const Dim& representative(const Dim& a, const Dim& b) {
+static Dim representative(const Dim& a, const Dim& b) {
   if (a.is_constant() != b.is_constant()) return a.is_constant() ? a : b;
   return a.text() <= b.text() ? a : b;
 }

@@ -28,7 +28,7 @@ TEST(Checked, RemembersAnOverflow) {
 }
 
 TEST(Checked, ProductsOfExtents) {
-  const auto of = [](std::vector<Index> v) { return checked_product(v, "t"); };
+  const auto of = [](const std::vector<Index>& v) { return checked_product(v, "t"); };
   EXPECT_EQ(of({}), 1);
   EXPECT_EQ(of({2, 3, 4}), 24);
   EXPECT_EQ(of({Index{1} << 40, 0, Index{1} << 40}), 0) << "a zero wins over an overflow";

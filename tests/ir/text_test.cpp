@@ -141,7 +141,7 @@ TEST(Text, NanWithAPayloadOrSignKeepsItsBits) {
 
 TEST(Text, InlineConstants) {
   const auto text = [](Tensor t) { return knob_text({.data = std::move(t)}); };
-  const auto f = [](DType d, std::vector<double> v) {
+  const auto f = [](DType d, const std::vector<double>& v) {
     return Tensor::of<double>(d, {static_cast<Index>(v.size())}, v);
   };
   EXPECT_EQ(text(f(DType::f32, {1, -0.0, 0.1})), "data=f32[3](1,-0,0.10000000149011612)");

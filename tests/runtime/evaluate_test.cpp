@@ -91,7 +91,7 @@ Graph running_sum() {
   return b.finish({total, before, x / d});
 }
 
-Tensor integers(std::vector<std::int64_t> v) {
+Tensor integers(const std::vector<std::int64_t>& v) {
   const auto n = static_cast<Index>(v.size());
   return Tensor::of<std::int64_t>(DType::i64, {n}, v);
 }
