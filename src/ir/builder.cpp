@@ -112,14 +112,13 @@ Values Builder::emit(const OpDef& op, Attrs attrs, std::span<const Value> operan
   ensure(&op != &input_op(), "inputs are made by input()");
   ensure(op.accepts(attrs), "attributes of another op");
   const std::size_t hash = hash_call(op, attrs, operands, bodies, instance);
-  for (auto [i, end] = interned_.equal_range(hash); i != end; ++i) {
-    const Node& n = graph_.nodes[i->second];
-    if (n.op == &op && n.instance == instance && n.attrs == attrs &&
-        std::ranges::equal(n.operands, operands, {}, {}, &Value::at) &&
-        std::ranges::equal(n.bodies, bodies, [](const GraphPtr& a, const GraphPtr& b) { return same(a, b); })) {
-      return results(i->second);
-    }
-  }
+  const auto found = interned_.find(hash, [&](Id id) {
+    const Node& n = graph_.nodes[id];
+    return n.op == &op && n.instance == instance && n.attrs == attrs &&
+           std::ranges::equal(n.operands, operands, {}, {}, &Value::at) &&
+           std::ranges::equal(n.bodies, bodies, [](const GraphPtr& x, const GraphPtr& y) { return same(x, y); });
+  });
+  if (found) return results(*found);
 
   std::vector<TensorType> types;
   std::vector<const std::vector<Dim>*> known;
@@ -141,7 +140,7 @@ Values Builder::emit(const OpDef& op, Attrs attrs, std::span<const Value> operan
   for (auto& [r, elements] : context.tracked)
     graph_.values.insert_or_assign({id, static_cast<std::uint32_t>(r)}, std::move(elements));
   graph_.nodes.push_back({&op, std::move(attrs), std::move(at), std::move(inferred), std::move(bodies), instance});
-  interned_.emplace(hash, id);
+  interned_.insert(hash, id);
   return results(id);
 }
 

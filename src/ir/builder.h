@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/intern.h"
 #include "ir/op.h"
 
 namespace rlx {
@@ -59,7 +60,7 @@ class Builder {
   Values results(Id id);
 
   Graph graph_;
-  std::unordered_multimap<std::size_t, Id> interned_;
+  InternTable interned_;
   std::unordered_map<std::string, Id> input_ids_;
   std::unordered_map<std::size_t, std::size_t> check_ids_;  // hash -> position
   std::unordered_set<std::string> state_names_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <exception>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -58,11 +59,18 @@ class Parser {
   }
 
  private:
+  // A node by name: all results, in order.
+  struct Named {
+    Id node = 0;
+    std::uint32_t results = 0;
+  };
+
   // What one graph or body is read into.
   struct Scope {
     Builder builder;
     std::vector<std::string> symbols;  // declared here; symbols_ has them and those of outer graphs
-    std::unordered_map<std::string, Values> values;
+    std::unordered_map<std::string, Named> values;
+    std::vector<Named> numbered;                // %0, %1, … as far as they come in order; values has all other names
     std::unordered_map<std::string, Dim> dims;  // by text: sizes repeat
   };
 
@@ -79,7 +87,7 @@ class Parser {
       need("%");
       const auto [key, name] = label();
       need(":");
-      s.values[key] = {s.builder.input(name, type(s))};
+      define(s, key, s.builder.input(name, type(s)), 1);
     }
     if (take("dims")) skip_parentheses();
     need("{");
@@ -226,7 +234,7 @@ class Parser {
     const std::size_t begin = at_;
     need("%");
     const std::string key = label().first;
-    require(!s.values.contains(key), "%{} is defined twice", key);
+    require(!find(s, key), "%{} is defined twice", key);
     need("=");
     const std::string name = word();
     const OpDef* op = options_.ops->find(name);
@@ -262,24 +270,48 @@ class Parser {
     for (std::size_t i = 0; i < made.size(); ++i) {
       require(made[i].type() == types[i], "%{} states {}, inferred is {}", key, types[i].text(), made[i].type().text());
     }
-    s.values[key] = made;
+    define(s, key, made[0], made.size());
+  }
+
+  // The number that `key` is when printed without leading zeros, else none.
+  static std::optional<std::size_t> number(const std::string& key) {
+    if (key.size() > 9 || (key[0] == '0' && key.size() > 1)) return {};
+    std::size_t n = 0;
+    for (const char c : key) {
+      if (c < '0' || c > '9') return {};
+      n = n * 10 + static_cast<std::size_t>(c - '0');
+    }
+    return n;
+  }
+  static const Named* find(const Scope& s, const std::string& key) {
+    if (const auto n = number(key); n && *n < s.numbered.size()) return &s.numbered[*n];
+    const auto it = s.values.find(key);
+    return it == s.values.end() ? nullptr : &it->second;
+  }
+  static void define(Scope& s, const std::string& key, Value first, std::size_t results) {
+    const Named named{first.at.node, static_cast<std::uint32_t>(results)};
+    if (number(key) == s.numbered.size()) {
+      s.numbered.push_back(named);
+    } else {
+      s.values.insert_or_assign(key, named);
+    }
   }
 
   Value value(Scope& s) {
     need("%");
     const std::string key = label().first;
-    const auto it = s.values.find(key);
-    require(it != s.values.end(), "unknown value %{}", key);
+    const Named* named = find(s, key);
+    require(named, "unknown value %{}", key);
     Index result = 0;
     const bool numbered = at_ < text_.size() && text_[at_] == '#';
     if (numbered) {
       ++at_;
       result = integer();
     }
-    const auto count = static_cast<Index>(it->second.size());
+    const auto count = static_cast<Index>(named->results);
     require(0 <= result && result < count, "%{}#{} is out of range: the node has {} results", key, result, count);
     require(numbered || count == 1, "%{} has {} results: write %{}#0", key, count, key);
-    return it->second[static_cast<std::size_t>(result)];
+    return {&s.builder, {named->node, static_cast<std::uint32_t>(result)}};
   }
 
   Check check(Scope& s) {
