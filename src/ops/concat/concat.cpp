@@ -41,6 +41,7 @@ TensorType concat_infer(const ConcatAttrs& a, InferContext& c) {
 }
 
 void concat_reference(const ConcatAttrs& a, const RefArgs& r) {
+  if (r.out[0].count() == 0) return;
   const Index axis = r.out[0].type().axis(a.axis);
   const AxisSplit to = split_at(r.out[0].shape(), axis);
   Index column = 0;

@@ -27,6 +27,7 @@ TensorType cumsum_infer(const CumsumAttrs& a, InferContext& c) {
 }
 
 void cumsum_reference(const CumsumAttrs& a, const RefArgs& r) {
+  if (r.in[0].count() == 0) return;
   const AxisSplit s = split_at(r.in[0].shape(), r.in[0].type().axis(a.axis));
   detail::visit_domain<base::reals | base::integers>(r.in[0].dtype(), [&]<class T>() {
     std::vector<T> x = load<T>(r.in[0]);

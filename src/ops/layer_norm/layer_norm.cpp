@@ -82,6 +82,7 @@ Grads norm_vjp(const NormAttrs& a, const VjpArgs& v) {
 // One row after the other in f64, mean first, then the variance around it.
 template <bool centre>
 void norm_reference(const NormAttrs& a, const RefArgs& r) {
+  if (r.out[0].count() == 0) return;
   std::size_t n = 1;
   for (std::size_t i = static_cast<std::size_t>(r.in[0].type().axis(a.axis)); i < r.in[0].shape().size(); ++i) {
     n *= static_cast<std::size_t>(r.in[0].shape()[i]);

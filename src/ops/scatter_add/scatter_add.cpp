@@ -44,6 +44,7 @@ void scatter_add_reference(const ScatterAddAttrs& a, const RefArgs& r) {
   const Index axis = result_axis(a.axis, r.in[0].rank(), r.in[1].rank());
   const AxisSplit s = split_at(r.out[0].shape(), axis);
   const std::vector<Index> at = positions(r.in[1], axis, s.extent);
+  if (r.out[0].count() == 0 || r.in[0].count() == 0) return;
   detail::visit_domain<base::reals | base::integers | base::complexes>(r.in[0].dtype(), [&]<class T>() {
     const std::vector<T> updates = load<T>(r.in[0]);
     std::vector<T> sums(static_cast<std::size_t>(r.out[0].count()), T(0));
