@@ -8,7 +8,7 @@
 
 #include "core/index.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library calls itself so
 class App;
 }
 

@@ -22,7 +22,7 @@ struct Slot {
   BufferId buffer = 0;
   TensorType type;
   Dim offset = 0;
-  std::vector<Dim> strides = {};
+  std::vector<Dim> strides;
   std::size_t plane = 0;
   bool dense() const { return strides.empty(); }
 };

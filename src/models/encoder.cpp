@@ -106,10 +106,9 @@ std::vector<std::string> encoder_ignored(const EncoderConfig& config) {
 Value encoder(Value ids, Value mask, const EncoderConfig& c, const Parameters& p) {
   const Family& f = family_of(c.model_type);
   const Parameters e = p.in("embeddings");
-  const Dim length = ids.dim(1);
   Value x = embedding(ids, e.in("word_embeddings"), c.vocab_size, c.hidden);
   const Value positions = e.in("position_embeddings").take("weight", {c.max_positions, c.hidden});
-  x = x + slice(positions, 0, 0, length);
+  x = x + slice(positions, 0, 0, ids.dim(1));
   if (c.token_types > 0) {
     x = x + slice(e.in("token_type_embeddings").take("weight", {c.token_types, c.hidden}), 0, 0, 1);
   }

@@ -30,7 +30,7 @@ class MemoryWeights final : public WeightSource {
   explicit MemoryWeights(NamedTensors tensors) : tensors_(std::move(tensors)) {}
   std::string description() const override { return "weights in memory"; }
   std::vector<std::string> names() const override;
-  bool contains(std::string_view name) const override { return tensors_.find(name) != tensors_.end(); }
+  bool contains(std::string_view name) const override { return tensors_.contains(name); }
   Tensor at(std::string_view name) const override;
 
  private:

@@ -47,7 +47,7 @@ struct PassContext {
   const DeviceInfo& device;
   const CompileOptions& options;
   Report& report;
-  std::string current = {};  // the pass that runs
+  std::string current;  // the pass that runs
   /// Says something in the name of the pass that runs.
   void remark(std::string text) { report.remarks.push_back({current, std::move(text)}); }
 };

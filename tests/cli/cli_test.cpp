@@ -36,7 +36,7 @@ class Program : public testing::Test {
   Result run(const std::string& arguments) const {
     const std::string command =
         std::string(RLX_PROGRAM) + " " + arguments + " >" + path("out") + " 2>" + path("err") + " </dev/null";
-    const int status = std::system(command.c_str());
+    const int status = std::system(command.c_str());  // NOLINT(bugprone-command-processor): as a user's shell does
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read("out"), read("err")};
   }
   std::string read(const std::string& name) const {
@@ -181,7 +181,7 @@ TEST_F(Program, AFullDiskIsAnError) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
   const std::string command =
       std::string(RLX_PROGRAM) + " embed " + tiny.folder + " " + texts + " >/dev/full 2>" + path("err");
-  const int status = std::system(command.c_str());
+  const int status = std::system(command.c_str());  // NOLINT(bugprone-command-processor)
   EXPECT_EQ(WEXITSTATUS(status), 1);
   EXPECT_NE(read("err").find("standard output"), std::string::npos);
 }
