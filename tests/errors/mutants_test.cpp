@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "ir/verify.h"
 #include "memory.h"
+#include "mutate.h"
 #include "probe_ops.h"
 
 namespace rlx::test {
@@ -249,6 +250,7 @@ TEST(BulkText, Mutants) {
   RecordProperty("read", read);
   RecordProperty("refused", refused);
   RecordProperty("slowest_ms", static_cast<int>(slowest * 1000));
+  count_mutants(24000);
 }
 
 std::string repeated(std::string_view part, std::size_t n) {

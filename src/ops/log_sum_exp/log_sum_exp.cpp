@@ -55,7 +55,6 @@ double log_add(double a, double b) {
 
 // One element after the other is added to its result, which starts as log(0).
 void log_sum_exp_reference(const LogSumExpAttrs& a, const RefArgs& r) {
-  if (r.out[0].count() == 0) return;
   std::vector<Index> kept = r.in[0].shape();
   for (const Index axis : a.axes) kept[static_cast<std::size_t>(r.in[0].type().axis(axis))] = 1;
   const std::vector<double> x = load<double>(r.in[0]);
