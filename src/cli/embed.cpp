@@ -101,6 +101,8 @@ void compare(const std::vector<Embedded>& all, Index dimensions, const EmbedOpti
 }
 
 void embed(const EmbedOptions& o) {
+  require(std::isfinite(o.tolerance) && o.tolerance >= 0, "tolerance is {}, expected a number of at least 0",
+          o.tolerance);
   SentenceOptions options;
   if (o.max_tokens != 0) options.max_tokens = o.max_tokens;
   if (o.f64) options.compute = DType::f64;

@@ -74,7 +74,6 @@ Summary inspect_folder(const std::string& path) {
              {"max tokens", std::to_string(model.sentence().max_tokens)},
              {"pooling", std::string(pooling_name(model.sentence().pooling))},
              {"normalised", model.sentence().normalize ? "yes" : "no"}};
-  for (const std::string& name : model.unused()) s.facts.emplace_back("unused weight", name);
   add_graph(s, model.graph());
   add_weights(s, SafetensorsModel(path));
   return s;

@@ -60,7 +60,8 @@ std::vector<std::string> read_lines(const std::string& path) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     lines.push_back(std::move(line));
   }
-  require(!in.bad() && (in.eof() || in.good()), "{}: reading failed: {}", path, std::strerror(errno));
+  const bool failed = in.bad() || (path == "-" && std::ferror(stdin) != 0);
+  require(!failed, "{}: reading failed: {}", path == "-" ? "standard input" : path, std::strerror(errno));
   return lines;
 }
 

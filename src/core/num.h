@@ -106,4 +106,17 @@ Num<T> minimum(Num<T> a, Num<T> b) {
   return b.v < a.v ? b : a;
 }
 
+/// Logistic function; no overflow, and full accuracy in both tails.
+template <class T>
+Num<T> sigmoid(Num<T> a) {
+  const T e = std::exp(-std::fabs(a.v));
+  return {(a.v < 0 ? e : T(1)) / (1 + e)};
+}
+
+/// ln(1 + e^x); no overflow.
+template <class T>
+Num<T> softplus(Num<T> a) {
+  return {maximum(a, Num<T>{0}).v + std::log1p(std::exp(-std::fabs(a.v)))};
+}
+
 }  // namespace rlx

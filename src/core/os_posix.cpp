@@ -117,9 +117,18 @@ std::string sibling_path(const std::string& index_path, std::string_view name) {
 
 AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   check_path(path);
+  struct stat old{};
+  if (::lstat(path.c_str(), &old) == 0 && S_ISLNK(old.st_mode)) {  // the link stays, its target is replaced
+    std::error_code error;
+    path_ = std::filesystem::canonical(path, error).string();
+    require(!error, "cannot resolve the link '{}': {}", path, error.message());
+  }
+  if (::stat(path_.c_str(), &old) == 0 && !S_ISREG(old.st_mode)) {
+    fail("cannot replace '{}': it is no regular file", path);
+  }
   static std::atomic<unsigned> counter{0};
   for (int attempt = 0; attempt < 100; ++attempt) {
-    temporary_ = fmt::format("{}.{}.{}.tmp", path, ::getpid(), counter++);
+    temporary_ = fmt::format("{}.{}.{}.tmp", path_, ::getpid(), counter++);
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd_ >= 0 || errno != EEXIST) break;
   }

@@ -48,7 +48,8 @@ std::string sibling_path(const std::string& index_path, std::string_view name);
 /// `commit`. Without `commit` the destructor removes it, and an older file of that name stays as it was.
 class AtomicFile {
  public:
-  /// Throws Error with the path and the reason when the file cannot be created.
+  /// A link stays and its target is replaced. Throws Error with the path and the reason when the file cannot be created
+  /// or `path` is a device, a pipe or a folder.
   explicit AtomicFile(const std::string& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

@@ -199,7 +199,13 @@ Tensor AttrReader::tensor() {
     require(codes.size() < static_cast<std::size_t>(inline_elements), "an inline constant lists more than {} values",
             inline_elements);
     if (is_float(type)) {
-      codes.push_back(encode_float(type, real()));
+      const double v = real();
+      codes.push_back(encode_float(type, std::isnan(v) ? std::numeric_limits<double>::quiet_NaN() : v));
+      const double kept = decode_float(type, codes.back());
+      const bool beyond =
+          std::isfinite(v) && codes.back() == encode_float(type, v > 0 ? INFINITY : -INFINITY) && kept != v;
+      const bool fits = !beyond || (std::isfinite(kept) && std::fabs(v) < std::fabs(kept));
+      require(fits, "{} is out of range for {}", v, name(type));
     } else if (type == DType::u64) {
       codes.push_back(natural());
     } else {

@@ -9,6 +9,21 @@ namespace rlx {
 
 void InferContext::track(std::size_t r, std::vector<Dim> elements) { tracked.emplace_back(r, std::move(elements)); }
 
+void InferContext::forget_wrapping(Types results) {
+  const auto fits = [](DType type, const Dim& d) {
+    const Bounds b = d.bounds();
+    if (is_unsigned_integer(type) && b.lo < 0) return false;
+    if (bits(type) == 64) return true;
+    const int width = bits(type) - (is_signed_integer(type) ? 1 : 0);
+    const Index above = Index{1} << width;
+    return b.hi < above && b.lo >= (is_signed_integer(type) ? -above : 0);
+  };
+  std::erase_if(tracked, [&](const auto& t) {
+    const DType type = results[t.first].dtype;
+    return !is_integer(type) || !std::ranges::all_of(t.second, [&](const Dim& d) { return fits(type, d); });
+  });
+}
+
 void InferContext::equal(const Dim& a, const Dim& b, std::string_view why) {
   const Tri same = rlx::equal(a, b);
   require(same != Tri::no, "{}: {} is not {}", why, a.text(), b.text());
@@ -28,7 +43,10 @@ Values Builder::results(Id id) {
   return r;
 }
 
+void Builder::open() const { require(!finished_, "the builder has finished its graph, a new one needs a new builder"); }
+
 void Builder::own(Value v) const {
+  open();
   require(v.builder == this, "a value of another graph, or none, is used as an operand");
   ensure(v.at.node < graph_.nodes.size() && v.at.result < graph_.nodes[v.at.node].results.size(), "stale value");
 }
@@ -45,6 +63,7 @@ void Builder::compare_symbols(const DimSymbols& found) const {
 void Builder::note_symbols(const DimSymbols& found) { graph_.symbols.insert(found.begin(), found.end()); }
 
 Value Builder::input(std::string_view name, TensorType type) {
+  open();
   require(!name.empty(), "an input needs a name");
   const auto id = static_cast<Id>(graph_.nodes.size());
   require(!input_ids_.contains(std::string(name)), "input {} is declared twice", name);
@@ -86,6 +105,7 @@ std::size_t hash_call(const OpDef& op, const Attrs& attrs, std::span<const Value
 std::vector<TensorType> Builder::infer(const OpDef& op, const Attrs& attrs, InferContext& context) {
   std::vector<TensorType> inferred = op.infer(attrs, context);
   require(!inferred.empty(), "no results");
+  context.forget_wrapping(inferred);
   DimSymbols found;
   attrs.collect_symbols(found);
   for (const TensorType& t : inferred) {
@@ -108,6 +128,7 @@ std::vector<TensorType> Builder::infer(const OpDef& op, const Attrs& attrs, Infe
 
 Values Builder::emit(const OpDef& op, Attrs attrs, std::span<const Value> operands, std::vector<GraphPtr> bodies,
                      std::uint32_t instance) {
+  open();
   for (const Value& v : operands) own(v);
   ensure(&op != &input_op(), "inputs are made by input()");
   ensure(op.accepts(attrs), "attributes of another op");
@@ -209,6 +230,7 @@ const std::vector<Dim>* Builder::known(Value v) const {
 }
 
 Graph Builder::finish(std::span<const Value> outputs, std::vector<std::string> names) {
+  open();
   require(names.empty() || names.size() == outputs.size(), "{} outputs have {} names", outputs.size(), names.size());
   for (const Value& v : outputs) own(v);
   std::vector<std::string_view> used;
@@ -223,14 +245,8 @@ Graph Builder::finish(std::span<const Value> outputs, std::vector<std::string> n
   graph_.output_names = std::move(names);
   graph_.output_names.resize(outputs.size());
   graph_.index();
-  Graph g = std::move(graph_);
-  graph_ = {};
-  interned_.clear();
-  input_ids_.clear();
-  check_ids_.clear();
-  state_names_.clear();
-  state_ids_.clear();
-  return g;
+  finished_ = true;
+  return std::move(graph_);
 }
 
 }  // namespace rlx

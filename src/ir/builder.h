@@ -42,7 +42,8 @@ class Builder {
   /// graph's.
   Values inline_graph(const Graph& body, std::span<const Value> arguments);
 
-  /// Ends building. Unnamed outputs have empty names. The builder is empty afterwards.
+  /// Ends building. Unnamed outputs have empty names. Afterwards every other call throws Error, and the values
+  /// of this builder are of no more use.
   Graph finish(std::span<const Value> outputs, std::vector<std::string> names = {});
   Graph finish(std::initializer_list<Value> outputs) { return finish(std::span(outputs.begin(), outputs.size())); }
 
@@ -53,6 +54,8 @@ class Builder {
   void own(Value v) const;
 
  private:
+  // Throws Error after finish().
+  void open() const;
   // Throws Error when a symbol has other bounds here; note_symbols() then takes them all.
   void compare_symbols(const DimSymbols& found) const;
   void note_symbols(const DimSymbols& found);
@@ -60,6 +63,7 @@ class Builder {
   Values results(Id id);
 
   Graph graph_;
+  bool finished_ = false;
   InternTable interned_;
   std::unordered_map<std::string, Id> input_ids_;
   std::unordered_map<std::size_t, std::size_t> check_ids_;  // hash -> position
@@ -67,6 +71,9 @@ class Builder {
   std::unordered_map<Id, std::size_t> state_ids_;  // input -> position
 };
 
-inline const TensorType& Value::type() const { return builder->graph().type(at); }
+inline const TensorType& Value::type() const {
+  ensure(builder && at.node < builder->graph().nodes.size(), "a value outlives its graph");
+  return builder->graph().type(at);
+}
 
 }  // namespace rlx

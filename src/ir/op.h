@@ -28,6 +28,8 @@ class InferContext {
   const std::vector<Dim>* value(std::size_t i) const { return i < known_.size() ? known_[i] : nullptr; }
   /// States the elements of result `r`.
   void track(std::size_t r, std::vector<Dim> elements);
+  /// Forgets elements that the integer type of their result may not hold: at run time they would wrap.
+  void forget_wrapping(Types results);
   /// a == b, or Error "WHY: A is not B" when they cannot be equal, or a run-time check when that is not provable.
   void equal(const Dim& a, const Dim& b, std::string_view why);
   /// Broadcasts two shapes; see broadcast_dims.

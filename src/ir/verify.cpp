@@ -94,6 +94,7 @@ std::vector<Check> verify_inference(const Graph& g, Id id) {
   std::vector<TensorType> inferred;
   try {
     inferred = n.op->infer(n.attrs, context);
+    context.forget_wrapping(inferred);
   } catch (const Error& e) {
     rule(false, g, id, "inference rule: {}", e.what());
   }

@@ -96,10 +96,12 @@ std::vector<std::string> encoder_ignored(const EncoderConfig& config) {
                                  "vocab_transform.",
                                  "vocab_layer_norm.",
                                  "vocab_projector.",
-                                 "embeddings.position_ids"};
+                                 "embeddings.position_ids",
+                                 "embeddings.token_type_ids"};
   const std::string prefix = std::string(family_of(config.model_type).prefix) + ".";
   names.push_back(prefix + "pooler.");
   names.push_back(prefix + "embeddings.position_ids");
+  names.push_back(prefix + "embeddings.token_type_ids");
   return names;
 }
 

@@ -80,7 +80,9 @@ SentenceConfig read_modules(const std::string& folder) {
   for (const JsonValue& module : modules->root().elements()) {
     const std::string_view kind = module_kind(module.at("type").as_string());
     if (kind == "Pooling") {
-      c.pooling = read_pooling(read_json(module_folder(folder, module.at("path")), "config.json"));
+      const JsonDocument pooling = read_json(module_folder(folder, module.at("path")), "config.json");
+      c.pooling = read_pooling(pooling);
+      c.dimension = pooling.root().get_or("word_embedding_dimension", Index{0});
       pooled = true;
     } else if (kind == "Normalize") {
       c.normalize = true;
@@ -121,6 +123,9 @@ SentenceModel SentenceModel::load(const std::string& folder, const SentenceOptio
   m.compute_ = options.compute;
   m.encoder_ = EncoderConfig::from_json(read_json(folder, "config.json"));
   m.sentence_ = read_modules(folder);
+  require(m.sentence_.dimension == 0 || m.sentence_.dimension == m.encoder_.hidden,
+          "{}: the pooling's word_embedding_dimension is {}, the hidden size {}", folder, m.sentence_.dimension,
+          m.encoder_.hidden);
   m.sentence_.max_tokens = read_max_tokens(folder, m.encoder_, options);
   m.tokenizer_ = std::make_shared<WordPieceTokenizer>(WordPieceTokenizer::load(folder));
   require(m.tokenizer_->vocab_size() <= m.encoder_.vocab_size, "{}: the tokenizer has {} ids, the embedding {} rows",
@@ -135,7 +140,9 @@ SentenceModel SentenceModel::load(const std::string& folder, const SentenceOptio
   Value x = rlx::encoder(ids, mask, m.encoder_, encoder_scope(m.encoder_, parameters));
   x = pool(x, mask, m.sentence_.pooling);
   if (m.sentence_.normalize) x = normalize_rows(x);
-  m.unused_ = parameters.unused(encoder_ignored(m.encoder_));
+  const std::vector<std::string> unused = parameters.unused(encoder_ignored(m.encoder_));
+  require(unused.empty(), "{}: {} weights are not part of the model that config.json describes, the first is {}",
+          folder, unused.size(), unused.empty() ? "" : unused.front());
   m.graph_ = std::make_shared<Graph>(b.finish(std::span(&x, 1), {"embedding"}));
   return m;
 }

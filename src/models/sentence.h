@@ -19,6 +19,7 @@ struct SentenceConfig {
   Index max_tokens = 0;
   Pooling pooling = Pooling::mean;
   bool normalize = false;
+  Index dimension = 0;  // of hidden states, as the pooling's configuration states it; 0: not stated
 };
 
 struct SentenceOptions {
@@ -34,7 +35,7 @@ class SentenceModel {
   /// Loads a folder: config.json and model.safetensors (or its index), tokenizer.json or vocab.txt, and, where present,
   /// modules.json with the pooling and sentence_bert_config.json. Without modules.json: mean pooling, no normalisation.
   /// The length is that of sentence_bert_config.json, else the tokenizer's own, else the position table's. Throws Error
-  /// that names the file, the field and the value for anything missing, damaged or not understood.
+  /// that names the file, the field and the value for anything missing, damaged or not understood, weights included.
   static SentenceModel load(const std::string& folder, const SentenceOptions& options = {});
 
   /// Embedding of a text, `dimensions()` numbers.
@@ -47,8 +48,6 @@ class SentenceModel {
   const EncoderConfig& encoder() const { return encoder_; }
   const SentenceConfig& sentence() const { return sentence_; }
   const WordPieceTokenizer& tokenizer() const { return *tokenizer_; }
-  /// Names of weights in the file that the model does not use.
-  const std::vector<std::string>& unused() const { return unused_; }
 
  private:
   EncoderConfig encoder_;
@@ -56,7 +55,6 @@ class SentenceModel {
   DType compute_ = DType::f32;
   std::shared_ptr<const WordPieceTokenizer> tokenizer_;
   std::shared_ptr<const Graph> graph_;
-  std::vector<std::string> unused_;
 };
 
 /// One vector [B,H] from hidden states x [B,S,H] over the positions where `mask` [B,S] is 1.

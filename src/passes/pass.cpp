@@ -36,6 +36,7 @@ void check_result(const Pass& pass, const Graph& before, const Graph& after) {
 Graph run_passes(const Graph& g, std::span<const Pass> passes, PassContext& context) {
   check_names(context.options.disabled, passes);
   check_names(context.options.print_after, passes);
+  verify(g);
   Graph current = g;
   for (const Pass& p : passes) {
     if (context.options.disabled.contains(p.name)) continue;

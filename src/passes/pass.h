@@ -58,9 +58,9 @@ struct Pass {
   Graph (*run)(const Graph&, PassContext&);
 };
 
-/// Runs passes in order, leaving out disabled ones. After each, the graph is verified and its interface compared with
-/// the one before; a broken one is an InternalError that names the pass. Throws Error when `options` name an unknown
-/// pass.
+/// Runs passes in order, leaving out disabled ones. The graph is verified first (Error), and again after each pass,
+/// with its interface compared to the one before; a broken one is an InternalError that names the pass. Throws Error
+/// when `options` name an unknown pass.
 Graph run_passes(const Graph& g, std::span<const Pass> passes, PassContext& context);
 
 /// The passes that rlx has, by name.

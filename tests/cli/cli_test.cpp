@@ -143,6 +143,8 @@ TEST_F(Program, BadInputExitsWith1AndSaysWhat) {
   expect("embed " + path("nowhere") + " " + texts, "config.json");
   expect("embed " + tiny.folder + " " + path("nothing.txt"), "nothing.txt");
   expect("embed " + tiny.folder + " " + path("model"), "model");
+  expect("embed " + tiny.folder + " " + texts + " --tolerance nan", "tolerance is nan");
+  expect("embed " + tiny.folder + " " + texts + " --output " + path("model"), "it is no regular file");
   expect("embed " + tiny.folder + " " + texts + " --max-tokens 99", "max tokens is 99, expected 1 to 9");
   expect("inspect " + path("nowhere"), "nowhere");
   expect("inspect " + texts, "unknown kind of file");
@@ -173,6 +175,15 @@ TEST_F(Program, InspectsEveryKind) {
   const std::string graph = "rlx 1\ngraph(%x: f32[2]) {\n  %0 = exp %x : f32[2]\n  return %0\n}\n";
   write("g.rlx", graph);
   EXPECT_EQ(run("inspect --graph " + path("g.rlx")).out, graph);
+}
+
+TEST_F(Program, StandardInputThatCannotBeReadIsAnError) {
+  const test::TinyModel tiny(path("model"), "bert");
+  const std::string command =
+      std::string(RLX_PROGRAM) + " embed " + tiny.folder + " - <" + folder_ + " 2>" + path("err");
+  const int status = std::system(command.c_str());  // NOLINT(bugprone-command-processor)
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_NE(read("err").find("standard input: reading failed"), std::string::npos) << read("err");
 }
 
 TEST_F(Program, AFullDiskIsAnError) {

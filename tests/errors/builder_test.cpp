@@ -45,7 +45,11 @@ TEST(BuilderError, ValuesOfOtherBuilders) {
   EXPECT_EQ(error_of([&] { b.state("s", x, far); }), message);
   EXPECT_EQ(error_of([&] { b.label(far, "x"); }), message);
   other.finish({far});
-  EXPECT_NE(internal_error_of([&] { other.label(far, "gone"); }).find("stale value"), std::string::npos);
+  const std::string finished = "the builder has finished its graph, a new one needs a new builder";
+  EXPECT_EQ(error_of([&] { other.label(far, "gone"); }), finished);
+  EXPECT_EQ(error_of([&] { other.input("y", {DType::f32, {}}); }), finished);
+  EXPECT_EQ(error_of([&] { other.finish({}); }), finished);
+  EXPECT_THROW(far.type(), InternalError);
 }
 
 TEST(BuilderError, States) {

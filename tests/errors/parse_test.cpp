@@ -219,5 +219,18 @@ TEST(AttributeError, Constants) {
   EXPECT_EQ(data("c64[1](1)"), "line 3, column 27: attribute data: constants of type c64 are not written inline");
 }
 
+TEST(ParseError, FloatConstantsBeyondTheirType) {
+  const auto read = [](const std::string& data, const std::string& type) {
+    const std::string text = "rlx 1\ngraph() {\n  %0 = constant {data=" + data + "} : " + type + "\n  return %0\n}\n";
+    return error_of([&] { parse(text); });
+  };
+  EXPECT_NE(read("f16[1](65520)", "f16[1]").find("65520 is out of range for f16"), std::string::npos);
+  EXPECT_NE(read("f32[1](-1e39)", "f32[1]").find("-1e+39 is out of range for f32"), std::string::npos);
+  EXPECT_NE(read("f8e4m3[1](1000)", "f8e4m3[1]").find("1000 is out of range for f8e4m3"), std::string::npos);
+  for (const std::string data : {"f16[1](65504)", "f16[1](inf)", "f8e4m3[1](448)", "f32[1](-inf)", "f32[1](1e-50)"}) {
+    EXPECT_EQ(read(data, data.substr(0, data.find('('))), "") << data;
+  }
+}
+
 }  // namespace
 }  // namespace rlx::test

@@ -127,7 +127,21 @@ TEST(Files, AtomicFilesAppearWhole) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1);
   EXPECT_TRUE(refuses([&] { AtomicFile f(folder + "/none/a"); }, "No such file or directory"));
   fs::create_directory(folder + "/sub");
-  EXPECT_TRUE(refuses([&] { AtomicFile(folder + "/sub").commit(); }, "cannot rename"));
+  EXPECT_TRUE(refuses([&] { AtomicFile(folder + "/sub").commit(); }, "it is no regular file"));
+  fs::create_symlink("a", folder + "/link");  // stays a link; its target is replaced
+  write_text(folder + "/a", "old");
+  {
+    AtomicFile f(folder + "/link");
+    f.write("newer");
+    f.commit();
+  }
+  EXPECT_TRUE(fs::is_symlink(folder + "/link"));
+  EXPECT_EQ(read_text(folder + "/a"), "newer");
+  ASSERT_EQ(::mkfifo((folder + "/fifo").c_str(), 0600), 0);
+  EXPECT_TRUE(refuses([&] { AtomicFile f(folder + "/fifo"); }, "it is no regular file"));
+  EXPECT_TRUE(fs::is_fifo(folder + "/fifo"));
+  fs::remove(folder + "/fifo");
+  fs::remove(folder + "/link");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 2);
 }
 

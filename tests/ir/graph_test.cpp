@@ -217,14 +217,6 @@ TEST(Builder, AFailedCallChangesNothing) {
   EXPECT_TRUE(g.checks.empty());
 }
 
-TEST(Builder, IsEmptyAfterFinish) {
-  Builder b;
-  b.finish({b.input("x", {DType::f32, {steps}})});
-  EXPECT_TRUE(b.graph().nodes.empty());
-  const Value x = b.input("x", {DType::f32, {Dim::symbol("S", 1, 3)}});
-  EXPECT_EQ(checked(b.finish({x})).symbols, (DimSymbols{{"S", {1, 3}}}));
-}
-
 TEST(Builder, GraphWithoutOutputsOrInputs) {
   Builder b;
   EXPECT_EQ(print(checked(b.finish({}))), "rlx 1\ngraph() {\n  return\n}\n");

@@ -186,23 +186,24 @@ Value product_of_others(Value x, const std::vector<bool>& reduced) {
 }
 
 Grads reduce_vjp(const ReduceAttrs& a, const VjpArgs& v) {
-  const Value x = v.in[0];
-  if (!is_float(x.dtype()) && !is_complex(x.dtype())) return {std::nullopt};
+  const DType type = v.in[0].dtype();
+  if (!is_float(type) && !is_complex(type)) return {std::nullopt};
+  const Value x = widen(v.in[0]);  // halves in f32: counts and shares need its range
   const std::vector<bool> reduced = reduced_axes(a, x.type());
   const std::vector<Dim> full = x.type().dims, kept = reduced_dims(x.type(), reduced, true);
-  const Value u = reshape(v.dout(), kept);
+  const Value u = reshape(widen(v.dout()), kept);
   switch (a.kind) {
     case ReduceKind::sum:
-      return {broadcast(u, full)};
+      return {cast(broadcast(u, full), type)};
     case ReduceKind::mean:
-      return {broadcast(u / extent(x, a.axes), full)};
+      return {cast(broadcast(u / extent(x, a.axes), full), type)};
     case ReduceKind::max:
     case ReduceKind::min: {
-      const Value hit = select(equal(x, reshape(v.out[0], kept)), like(x, 1), like(x, 0));
-      return {hit * (u / sum(hit, a.axes, true))};
+      const Value hit = select(equal(x, reshape(widen(v.out[0]), kept)), like(x, 1), like(x, 0));
+      return {cast(hit * (u / sum(hit, a.axes, true)), type)};
     }
     case ReduceKind::prod:
-      return {u * product_of_others(x, reduced)};
+      return {cast(u * product_of_others(x, reduced), type)};
   }
   return {std::nullopt};
 }

@@ -65,6 +65,10 @@ RLX_PRIMITIVE(Cos, "cos", reals, cos, -sin(x))
 RLX_PRIMITIVE(Tan, "tan", reals, tan, like(x, 1) + y * y)
 RLX_PRIMITIVE(Atan, "atan", reals, atan, like(x, 1) / (like(x, 1) + x * x))
 RLX_PRIMITIVE(Tanh, "tanh", reals, tanh, like(x, 1) - y * y)
+// These two are primitive, since their stable forms have a kink inside at 0, where derivatives of those forms are
+// wrong.
+RLX_PRIMITIVE(Sigmoid, "sigmoid", reals, sigmoid, y* sigmoid(-x))
+RLX_PRIMITIVE(Softplus, "softplus", reals, softplus, sigmoid(x))
 RLX_PRIMITIVE(Erf, "erf", reals, erf, like(x, two_over_sqrt_pi) * exp(-(x * x)))
 RLX_PRIMITIVE(Erfc, "erfc", reals, erfc, like(x, -two_over_sqrt_pi) * exp(-(x * x)))
 RLX_FLAT(Round, "round", reals, round)
@@ -76,8 +80,8 @@ RLX_FLAT(Sign, "sign", reals | integers, sign)
 struct Relu {
   RLX_ROW_HEAD(Relu, "relu", reals | integers);
   template <class T>
-  static T value(T x) {
-    return maximum(x, like(x, 0));
+  static T value(T x) {  // a NaN is not equal to itself, and stays
+    return select(less(like(x, 0), x), x, select(equal(x, x), like(x, 0), x));
   }
   template <class T>
   static T slope(T x, T) {
@@ -122,29 +126,16 @@ struct Reciprocal {
   }
 };
 
-struct Sigmoid {
-  RLX_ROW_HEAD(Sigmoid, "sigmoid", reals);
-  template <class T>
-  static T value(T x) {
-    const T e = exp(-abs(x));
-    return select(less(x, like(x, 0)), e, like(x, 1)) / (like(x, 1) + e);
-  }
-  template <class T>
-  static T slope(T x, T y) {
-    return y * value(-x);
-  }
-};
-
 struct Silu {
   RLX_ROW_HEAD(Silu, "silu", reals);
   template <class T>
   static T value(T x) {
-    return x * Sigmoid::value(x);
+    return x * sigmoid(x);
   }
   template <class T>
   static T slope(T x, T) {
-    const T s = Sigmoid::value(x);
-    return s + x * (s * Sigmoid::value(-x));
+    const T s = sigmoid(x);
+    return s + x * (s * sigmoid(-x));
   }
 };
 
@@ -168,25 +159,14 @@ struct GeluTanh {
   }
   template <class T>
   static T value(T x) {  // 0.5 (1 + tanh u) is the logistic of 2u
-    return x * Sigmoid::value(twice_inner(x));
+    return x * sigmoid(twice_inner(x));
   }
   template <class T>
   static T slope(T x, T) {
-    const T u = twice_inner(x), s = Sigmoid::value(u);
-    const T du = like(x, 2 * sqrt_two_over_pi) * (like(x, 1) + like(x, 3 * 0.044715) * (x * x));
-    return s + x * (s * Sigmoid::value(-u) * du);
-  }
-};
-
-struct Softplus {
-  RLX_ROW_HEAD(Softplus, "softplus", reals);
-  template <class T>
-  static T value(T x) {
-    return maximum(x, like(x, 0)) + log1p(exp(-abs(x)));
-  }
-  template <class T>
-  static T slope(T x, T) {
-    return Sigmoid::value(x);
+    const T u = twice_inner(x), s = sigmoid(u);
+    const T c = maximum(minimum(x, like(x, 32)), like(x, -32));  // beyond, s (1 - s) is 0 and x^2 may overflow
+    const T du = like(x, 2 * sqrt_two_over_pi) * (like(x, 1) + like(x, 3 * 0.044715) * (c * c));
+    return s + c * (s * sigmoid(-u) * du);
   }
 };
 
@@ -194,11 +174,11 @@ struct LogSigmoid {
   RLX_ROW_HEAD(LogSigmoid, "log_sigmoid", reals);
   template <class T>
   static T value(T x) {
-    return minimum(x, like(x, 0)) - log1p(exp(-abs(x)));
+    return -softplus(-x);
   }
   template <class T>
   static T slope(T x, T) {
-    return Sigmoid::value(-x);
+    return sigmoid(-x);
   }
 };
 
@@ -206,11 +186,11 @@ struct Elu {
   RLX_ROW_HEAD(Elu, "elu", reals);
   template <class T>
   static T value(T x) {
-    return select(less(like(x, 0), x), x, expm1(minimum(x, like(x, 0))));
+    return select(less(like(x, 0), x), x, expm1(select(less(like(x, 0), x), like(x, 0), x)));
   }
   template <class T>
   static T slope(T x, T) {
-    return select(less(like(x, 0), x), like(x, 1), exp(minimum(x, like(x, 0))));
+    return select(less(like(x, 0), x), like(x, 1), exp(select(less(like(x, 0), x), like(x, 0), x)));
   }
 };
 
@@ -243,12 +223,12 @@ struct Mish {
   RLX_ROW_HEAD(Mish, "mish", reals);
   template <class T>
   static T value(T x) {
-    return x * tanh(Softplus::value(x));
+    return x * tanh(softplus(x));
   }
   template <class T>
   static T slope(T x, T) {
-    const T t = tanh(Softplus::value(x));
-    return t + x * ((like(x, 1) - t * t) * Sigmoid::value(x));
+    const T t = tanh(softplus(x));
+    return t + x * ((like(x, 1) - t * t) * sigmoid(x));
   }
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "ops/cast/cast.h"
 #include "ops/constant/constant.h"
 #include "ops/scalar/scalar_parts.h"
 #include "ops/scalar/scalar_reference.h"
@@ -82,7 +83,7 @@ Grads unary_vjp(const NoAttrs&, const VjpArgs& v) {
   } else {
     const Value x = v.in[0];
     if (!is_float(x.dtype()) && !is_complex(x.dtype())) return {std::nullopt};
-    return {v.dout() * conj(Row::slope(x, v.out[0]))};
+    return {cast(widen(v.dout()) * conj(Row::slope(widen(x), widen(v.out[0]))), x.dtype())};  // halves in f32
   }
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/broadcast/broadcast.h"
+#include "ops/cast/cast.h"
 #include "ops/constant/constant.h"
 #include "ops/scalar/scalar.h"
 #include "ops/scalar/scalar_parts.h"
@@ -49,9 +50,10 @@ TensorType binary_infer(const NoAttrs&, InferContext& c) {
 
 template <class Row>
 Grads binary_vjp(const NoAttrs&, const VjpArgs& v) {
-  Grads g = Row::grads(v.in[0], v.in[1], v.out[0], v.dout());
+  Grads g = Row::grads(widen(v.in[0]), widen(v.in[1]), widen(v.out[0]), widen(v.dout()));
   for (std::size_t i = 0; i < g.size(); ++i) {
-    if (g[i]) g[i] = sum_to(broadcast(*g[i], v.out[0].type().dims), v.in[i].type().dims);
+    if (!g[i]) continue;
+    g[i] = cast(sum_to(broadcast(*g[i], v.out[0].type().dims), v.in[i].type().dims), v.in[i].dtype());
   }
   return g;
 }
@@ -203,12 +205,11 @@ struct Div : RowBase {
   }
 };
 
-// Max and Min: half the cotangent to each operand at a tie, as PyTorch and JAX.
-Grads extremum_grads(Value a, Value b, Value wins_a, Value u) {
-  const Value zero = like(u, 0), tie = equal(a, b), half = u * like(u, 0.5);
-  const Value da = select(wins_a, u, select(tie, half, zero));
-  const Value db = select(wins_a, zero, select(tie, half, u));
-  return {da, db};
+// Max and Min: half the cotangent to each operand at a tie, as PyTorch and JAX; with a NaN all of it to both, as
+// PyTorch.
+Grads extremum_grads(Value a, Value b, Value loses_a, Value loses_b, Value u) {
+  const Value zero = like(u, 0), shared = select(equal(a, b), u * like(u, 0.5), u);
+  return {select(loses_a, zero, shared), select(loses_b, zero, shared)};
 }
 
 struct Maximum : RowBase {
@@ -222,7 +223,7 @@ struct Maximum : RowBase {
   static T apply(T a, T b, int) {
     return maximum(a, b);
   }
-  static Grads grads(Value a, Value b, Value, Value u) { return extremum_grads(a, b, greater(a, b), u); }
+  static Grads grads(Value a, Value b, Value, Value u) { return extremum_grads(a, b, less(a, b), less(b, a), u); }
   static std::vector<Case<NoAttrs>> known() {
     return {rlx::known(DType::f32, {1, nan, 2, -inf}, {2, 1, nan, 0}, {2, nan, nan, 0})};
   }
@@ -239,7 +240,7 @@ struct Minimum : RowBase {
   static T apply(T a, T b, int) {
     return minimum(a, b);
   }
-  static Grads grads(Value a, Value b, Value, Value u) { return extremum_grads(a, b, less(a, b), u); }
+  static Grads grads(Value a, Value b, Value, Value u) { return extremum_grads(a, b, less(b, a), less(a, b), u); }
   static std::vector<Case<NoAttrs>> known() {
     return {rlx::known(DType::f32, {1, nan, 2, -inf}, {2, 1, nan, 0}, {1, nan, nan, -inf})};
   }
@@ -275,7 +276,7 @@ struct Pow : RowBase {
   }
   static Grads grads(Value a, Value b, Value y, Value u) {
     const Value zero = like(u, 0), one = like(u, 1);
-    const Value da = select(equal(b, zero), zero, b * pow(a, b - one));
+    const Value da = b * pow(a, select(equal(b, zero), zero, b - one));  // no power of 0 at b = 0
     const Value safe = select(less(zero, a), a, one);
     const Value db = select(less(zero, a), y * log(safe), zero);
     return {u * da, u * db};
