@@ -61,7 +61,7 @@ Index floor_quotient(Index a, Index b) {
 
 Index ceil_quotient(Index a, Index b) {
   const Index q = floor_quotient(a, b);
-  return q * b == a ? q : q + 1;
+  return a % b == 0 ? q : q + 1;  // no product: q * b may not fit
 }
 
 Index apply(Kind kind, Index a, Index b) {

@@ -322,6 +322,12 @@ RC_GTEST_PROP(DimProperty, EvaluationCommutesWithArithmetic, ()) {
   RC_ASSERT(*want <= d->bounds().hi);
 }
 
+TEST(Dim, QuotientsAtTheLeastInteger) {
+  EXPECT_EQ(ceildiv(Dim(least), Dim(5)), Dim(-1844674407370955161));
+  EXPECT_EQ(floordiv(Dim(least), Dim(5)), Dim(-1844674407370955162));
+  EXPECT_EQ(ceildiv(Dim(least), Dim(1)), Dim(least));
+}
+
 RC_GTEST_PROP(DimProperty, CanonicalTextReadsBackEqual, ()) {
   const std::optional<Dim> d = built(random_tree(*rc::gen::inRange(1, 5)));
   RC_PRE(d.has_value());
