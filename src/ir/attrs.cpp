@@ -202,9 +202,9 @@ Tensor AttrReader::tensor() {
       const double v = real();
       codes.push_back(encode_float(type, std::isnan(v) ? std::numeric_limits<double>::quiet_NaN() : v));
       const double kept = decode_float(type, codes.back());
-      const bool beyond =
-          std::isfinite(v) && codes.back() == encode_float(type, v > 0 ? INFINITY : -INFINITY) && kept != v;
-      const bool fits = !beyond || (std::isfinite(kept) && std::fabs(v) < std::fabs(kept));
+      // What overflows or saturates has the code of infinity, unless it is no larger than what that code stands for.
+      const bool clamped = codes.back() == encode_float(type, std::copysign(INFINITY, v));
+      const bool fits = !std::isfinite(v) || !clamped || (std::isfinite(kept) && std::fabs(v) <= std::fabs(kept));
       require(fits, "{} is out of range for {}", v, name(type));
     } else if (type == DType::u64) {
       codes.push_back(natural());
