@@ -5,12 +5,15 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
+#include "core/tensor.h"
 #include "ir/graph.h"
 
 namespace rlx {
@@ -24,7 +27,16 @@ struct Slot {
   Dim offset = 0;
   std::vector<Dim> strides;
   std::size_t plane = 0;
+  const Tensor* constant = nullptr;  // its value, when it is a constant of the graph: for makers only, not for run()
   bool dense() const { return strides.empty(); }
+};
+
+/// A form of a constant that a kernel reads instead of the constant itself: made once, then shared by all programs of
+/// a session.
+struct Packing {
+  std::string layout;  // equal names give equal bytes for equal constants
+  Index bytes = 0;
+  std::function<void(const Tensor& from, std::span<std::byte> to)> pack;
 };
 
 enum class Access : std::uint8_t { read, write, update, scratch };
@@ -51,6 +63,15 @@ struct Use {
   BufferId buffer = 0;
   Access access = Access::read;
   Dim offset, bytes;
+  std::shared_ptr<const Packing> packing = nullptr;  // read in this form
+};
+/// The buffer of scratch memory that only one step uses.
+inline constexpr BufferId own_scratch = ~BufferId{0};
+
+/// A result that a step may write over an operand of the same size: numbers of uses. The kernel reads every byte of
+/// the operand before it, or another thread, writes that byte.
+struct InPlace {
+  std::uint32_t write = 0, read = 0;
 };
 
 /// The declared sizes of a step as numbers, found once for every binding of the symbols.
@@ -99,9 +120,11 @@ struct Step {
   using Run = std::function<void(const Memory&, const DimValues&, Range)>;
   std::string name;
   std::vector<Use> uses;
+  std::vector<InPlace> in_place;
   std::vector<Dim> dims;
   Dim items = 1;
-  Index grain = 1;  // items that one call should have at least
+  Dim grain = 1;  // items that one call should have at least
+  Dim flops = 0;  // operations of the whole step, for reports
   Run run;
 };
 
@@ -123,16 +146,33 @@ class StepBuilder {
   Token<T, Access::update> update(const Slot& s) {
     return Token<T, Access::update>(use(s, Access::update));
   }
+  /// Memory for `count` elements that holds nothing before and after; 64-byte aligned.
   template <class T>
-  Token<T, Access::scratch> scratch(const Slot& s) {
-    return Token<T, Access::scratch>(use(s, Access::scratch));
+  Token<T, Access::scratch> scratch(const Dim& count) {
+    return Token<T, Access::scratch>(use({own_scratch, Access::scratch, 0, count * Index{sizeof(T)}}));
+  }
+  /// Reads a constant in another form.
+  template <class T>
+  Token<T, Access::read> packed(const Slot& constant, Packing packing) {
+    ensure(constant.constant, "only constants are packed");
+    const Index bytes = packing.bytes;
+    return Token<T, Access::read>(
+        use({constant.buffer, Access::read, 0, bytes, std::make_shared<const Packing>(std::move(packing))}));
+  }
+  /// `out` may take the memory of `in`; see InPlace.
+  template <class T, class U>
+  void may_overwrite(Token<T, Access::write> out, Token<U, Access::read> in) {
+    step_.in_place.push_back({out.use_, in.use_});
   }
   DimToken dim(Dim size);
-  /// The step: `items` pieces of work, in calls of at least `grain`.
-  Step run(Dim items, Index grain, Step::Run function);
+  void flops(Dim count) { step_.flops = std::move(count); }
+  /// The step: `items` pieces of work, in calls of at least `grain` (one call takes all when there are fewer; pieces
+  /// of different calls may run at the same time).
+  Step run(Dim items, Dim grain, Step::Run function);
 
  private:
   std::uint32_t use(const Slot& slot, Access access);
+  std::uint32_t use(Use use);
   Step step_;
 };
 
@@ -151,6 +191,13 @@ struct StepArgs {
 /// Empty: not my case; the definition runs instead.
 using StepMaker = std::optional<Step> (*)(const StepArgs&);
 
+/// A folder NAME exports rows for a backend as `std::span<const MakerRow> NAME_cpu()`. Makers of one op (fusion_op()
+/// for regions) are asked in the order of folders and rows; the first that does not decline makes the step.
+struct MakerRow {
+  const OpDef* op = nullptr;
+  StepMaker make = nullptr;
+};
+
 /// A step with its sizes and addresses resolved for one binding of the symbols.
 class BoundStep {
  public:
@@ -165,7 +212,7 @@ class BoundStep {
   const Step* step_;
   std::vector<Memory::Place> places_;
   std::vector<Index> values_;
-  Index items_ = 0;
+  Index items_ = 0, grain_ = 1;
 };
 
 }  // namespace rlx

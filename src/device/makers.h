@@ -1,0 +1,34 @@
+// Which step makers a backend has for an op.
+#pragma once
+
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "device/step.h"
+
+namespace rlx {
+
+/// What a folder exports for a backend.
+using MakerFolder = std::span<const MakerRow> (*)();
+
+/// One row a folder with a NAME.cpu.cpp (generated).
+std::span<const MakerFolder> cpu_maker_folders();
+
+/// Step makers by op.
+class MakerTable {
+ public:
+  MakerTable() = default;
+  explicit MakerTable(std::span<const MakerFolder> folders);
+  /// Adds a maker that is asked before those that are there: a user's own op, or a better kernel.
+  void add(MakerRow row);
+  /// In the order in which they are asked.
+  std::span<const StepMaker> find(const OpDef* op) const;
+  /// The step of the first maker that does not decline, or nothing, and `why` holds one reason a line.
+  std::optional<Step> make(const StepArgs& args) const;
+
+ private:
+  std::unordered_map<const OpDef*, std::vector<StepMaker>> makers_;
+};
+
+}  // namespace rlx
