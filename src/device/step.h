@@ -182,7 +182,7 @@ struct StepArgs {
   std::span<const Slot> in, out;
   /// Where a maker says why it declines; may be null.
   std::string* why = nullptr;
-  std::optional<Step> decline(std::string_view reason) const {
+  std::nullopt_t decline(std::string_view reason) const {
     if (why) *why = reason;
     return std::nullopt;
   }
