@@ -13,12 +13,19 @@
 
 namespace rlx {
 
+/// Results of one node for these operands, whose sizes show those of the results.
+using NodeEvaluator = std::function<std::vector<Tensor>(const Node&, std::span<const Tensor>)>;
+/// Outputs of a graph for these inputs; `dims` gives symbols that no input shows.
+using GraphEvaluator = std::function<std::vector<Tensor>(const Graph&, std::span<const Tensor>, const DimEnv& dims)>;
+
 /// What a device can do, as far as passes ask.
 struct DeviceInfo {
   std::string name = "cpu";
   /// Element types that arithmetic runs in.
   std::set<DType> arithmetic{DType::f64, DType::f32, DType::f16, DType::bf16};
   Index cache_bytes = Index{1} << 20;
+  /// Whether the device has a kernel for a node of a graph, and, if not, why; absent: for every node.
+  std::function<bool(const Graph&, Id, std::string* why)> accepts = {};
 };
 
 struct CompileOptions {
@@ -47,7 +54,9 @@ struct PassContext {
   const DeviceInfo& device;
   const CompileOptions& options;
   Report& report;
-  std::string current;  // the pass that runs
+  std::string current = {};            // the pass that runs
+  NodeEvaluator evaluate_node = {};    // folds constants; absent: references of ops, where they have one
+  GraphEvaluator evaluate_graph = {};  // compares graphs
   /// Says something in the name of the pass that runs.
   void remark(std::string text) { report.remarks.push_back({current, std::move(text)}); }
 };
