@@ -14,7 +14,7 @@
 namespace rlx {
 
 /// What a device is and has.
-struct DeviceInfo {
+struct DeviceProperties {
   std::string name;          // what users say: `cpu`, `opencl`, `opencl:1`
   std::string description;   // what the driver says: device, version
   bool host_memory = false;  // addresses of this device are addresses of the host
@@ -23,7 +23,7 @@ struct DeviceInfo {
   Index group_size = 0;      // most work items of a group, 0: no groups
 };
 
-/// A device. Addresses are opaque unless DeviceInfo::host_memory: an address plus bytes inside the same allocation is
+/// A device. Addresses are opaque unless DeviceProperties::host_memory: an address plus bytes inside the same allocation is
 /// an address too, reading through it from the host is a fault. Any call may come from any thread. Work that is given
 /// to the device, by steps and by the calls below, takes effect in the order in which it was given. What the machine
 /// refuses throws DeviceError; the device stays usable, unless the message says otherwise.
@@ -34,7 +34,7 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  virtual const DeviceInfo& info() const = 0;
+  virtual const DeviceProperties& info() const = 0;
   /// Makers of steps that run here. They live as long as the device; so must the device while their steps are used.
   virtual const MakerTable& makers() const = 0;
   /// The step that copies a value between two slots of one type, strided or dense. Throws Error for an element type
