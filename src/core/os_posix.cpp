@@ -51,7 +51,7 @@ Bytes map_pages(int fd, std::size_t size, const std::string& path) {
   void* p = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
   require(p != MAP_FAILED, "cannot map '{}' ({} bytes): {}", path, size, system_text(errno));
   std::shared_ptr<const void> owner(p, [size](const void* q) { ::munmap(const_cast<void*>(q), size); });
-  return {std::move(owner), {static_cast<const std::byte*>(p), size}, false};
+  return {std::move(owner), {static_cast<const std::byte*>(p), size}, false, true};
 }
 
 Bytes read_copy(int fd, std::size_t size, const std::string& path) {
@@ -92,7 +92,16 @@ Bytes slice(const Bytes& whole, Index begin, Index count) {
   const auto size = static_cast<Index>(whole.data.size());
   ensure(begin >= 0 && count >= 0 && begin <= size && count <= size - begin, "slice outside of its bytes");
   return {whole.owner, whole.data.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)),
-          whole.writable};
+          whole.writable, whole.mapped};
+}
+
+void release_pages(const Bytes& bytes) {
+  if (!bytes.mapped) return;
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data.data());
+  const std::uintptr_t first = (begin + page - 1) / page * page, end = (begin + bytes.data.size()) / page * page;
+  // A failure changes nothing but the memory in use.
+  if (first < end) (void)::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
 std::string sibling_path(const std::string& index_path, std::string_view name) {

@@ -38,6 +38,10 @@ class MappedFile {
 /// `count` bytes from `begin` of `whole`, sharing its owner; the range must lie inside.
 Bytes slice(const Bytes& whole, Index begin, Index count);
 
+/// Gives the whole pages among these bytes of a mapped file back to the system; they are read again when used again.
+/// Nothing happens to bytes that are no file's.
+void release_pages(const Bytes& bytes);
+
 /// The path of the file `name` in the folder of `index_path`, for names that come out of an index file. Throws Error
 /// unless `name` is a plain file name (no separator, not `.` or `..`, no control character) and the file, symbolic
 /// links resolved, lies in the folder of the index or in the one that the index itself resolves to. The second form is

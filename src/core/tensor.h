@@ -17,6 +17,7 @@ struct Bytes {
   std::shared_ptr<const void> owner;
   std::span<const std::byte> data;
   bool writable = false;  // the memory may be written when nobody shares it; false for the pages of a file
+  bool mapped = false;    // pages of a file, read on demand
 
   /// `size` new bytes, all zero, writable. Memory is taken from the system when it is first touched.
   static Bytes allocate(Index size);
@@ -50,6 +51,8 @@ class Tensor {
   std::span<std::byte> mutable_bytes(std::size_t plane = 0);
   /// Identity of the storage: two tensors with the same address share bytes.
   const void* storage() const { return planes_[0].data.data(); }
+  /// What keeps the bytes of a plane alive.
+  const Bytes& plane(std::size_t plane = 0) const { return planes_[plane]; }
 
   /// Bits of element `i` in the low bits. Dense tensors only.
   std::uint64_t code(Index i) const;

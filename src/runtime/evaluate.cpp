@@ -8,28 +8,11 @@
 #include "ir/outline.h"
 #include "ir/rewrite.h"
 #include "passes/define.h"
+#include "runtime/interface.h"
 
 namespace rlx {
 
 namespace {
-
-void bind_input(const std::string& name, const TensorType& type, const Tensor& value, DimEnv& env) {
-  const bool same_kind = value.dtype() == type.dtype && value.type().encoding == type.encoding &&
-                         (!type.encoding || value.type().block_axis == type.block_axis);
-  require(same_kind && value.rank() == type.rank(), "input {} is {}, expected {}", name, value.type().text(),
-          type.text());
-  for (std::size_t i = 0; i < type.dims.size(); ++i) {
-    const std::string_view symbol = type.dims[i].symbol_name();
-    if (symbol.empty()) continue;
-    const Bounds b = type.dims[i].bounds();
-    const Index size = value.shape()[i];
-    require(b.lo <= size && size <= b.hi, "input {} is {}: size {} of {} is outside its bounds {}..{}", name,
-            value.type().text(), size, symbol, b.lo, b.hi);
-    const auto [it, added] = env.emplace(symbol, size);
-    require(added || it->second == size, "input {} is {}: size symbol {} is {} and {}", name, value.type().text(),
-            symbol, it->second, size);
-  }
-}
 
 class Evaluator {
  public:
@@ -113,30 +96,9 @@ class Evaluator {
 }  // namespace
 
 DimEnv bind_dims(const Graph& g, std::span<const Tensor> inputs, const DimEnv& dims) {
-  require(inputs.size() == g.inputs.size(), "{} inputs are given, the graph has {}", inputs.size(), g.inputs.size());
-  DimEnv env = dims;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    bind_input(g.input_names[i], g.nodes[g.inputs[i]].results[0], inputs[i], env);
-  for (const auto& [name, bounds] : g.symbols) {
-    const auto it = env.find(name);
-    require(it != env.end(), "size symbol {} has no value: no input shows it alone", name);
-    require(bounds.lo <= it->second && it->second <= bounds.hi, "size symbol {} is {}, outside its bounds {}..{}", name,
-            it->second, bounds.lo, bounds.hi);
-  }
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const TensorType& t = g.nodes[g.inputs[i]].results[0];
-    for (std::size_t k = 0; k < t.dims.size(); ++k) {
-      require(t.dims[k].evaluate(env) == inputs[i].shape()[k], "input {} is {}: size {} is {}, expected {}",
-              g.input_names[i], inputs[i].type().text(), t.dims[k].text(), inputs[i].shape()[k],
-              t.dims[k].evaluate(env));
-    }
-  }
-  for (const Check& c : g.checks) {
-    const Index left = c.left.evaluate(env), right = c.right.evaluate(env);
-    require(left == right, "{}: {} is {}, {} is {}, they must be equal", c.why, c.left.text(), left, c.right.text(),
-            right);
-  }
-  return env;
+  std::vector<TensorType> types;
+  for (const Tensor& t : inputs) types.push_back(t.type());
+  return bind_dims(Interface(g), types, dims);
 }
 
 std::vector<Tensor> evaluate(const Graph& g, std::span<const Tensor> inputs, const EvaluateOptions& options) {

@@ -17,7 +17,6 @@ struct EvaluateOptions {
 /// Error when a type or rank differs, a symbol has two values, a size disagrees, a bound or a run-time check does not
 /// hold.
 DimEnv bind_dims(const Graph& g, std::span<const Tensor> inputs, const DimEnv& dims = {});
-
 /// Outputs for `inputs`, in the graph's order. States, if any, are ordinary inputs here and their new values are not
 /// kept.
 std::vector<Tensor> evaluate(const Graph& g, std::span<const Tensor> inputs, const EvaluateOptions& options = {});

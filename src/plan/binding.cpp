@@ -1,0 +1,51 @@
+// Sizes of a program as numbers.
+#include "plan/binding.h"
+
+#include <algorithm>
+
+namespace rlx {
+
+std::uint32_t DimTable::add(const Dim& d) {
+  std::vector<std::uint32_t>& equals = by_hash_[d.hash()];
+  for (const std::uint32_t i : equals) {
+    if (dims_[i] == d) return i;
+  }
+  dims_.push_back(d);
+  equals.push_back(static_cast<std::uint32_t>(dims_.size() - 1));
+  return equals.back();
+}
+
+std::vector<Index> DimTable::evaluate(const DimEnv& dims) const {
+  std::vector<Index> values;
+  values.reserve(dims_.size());
+  for (const Dim& d : dims_) values.push_back(d.evaluate(dims));
+  return values;
+}
+
+Layout::Layout(const Program& p) : lives(lifetimes(p)), ends(p.steps.size()) {
+  for (const Buffer& b : p.buffers) buffer_bytes.push_back(table.add(b.bytes));
+  for (const Step& s : p.steps) {
+    steps.push_back({table.add(s.items), table.add(s.grain), table.add(s.flops),
+                     static_cast<std::uint32_t>(dims.size()), static_cast<std::uint32_t>(uses.size())});
+    for (const Dim& d : s.dims) dims.push_back(table.add(d));
+    for (const Use& u : s.uses) uses.push_back({table.add(u.offset), table.add(u.bytes)});
+  }
+  for (BufferId b = 0; b < lives.size(); ++b) {
+    if (lives[b].used) ends[lives[b].end].push_back(b);
+  }
+}
+
+Binding::Binding(const Program& p, const Layout& layout, DimEnv environment) : env(std::move(environment)) {
+  const std::vector<Index> values = layout.table.evaluate(env);
+  for (const Layout::StepAt& s : layout.steps)
+    steps.push_back({values[s.items], std::max<Index>(values[s.grain], 1), values[s.flops]});
+  for (const std::uint32_t d : layout.dims) dims.push_back(values[d]);
+  for (const std::uint32_t b : layout.buffer_bytes) buffer_bytes.push_back(values[b]);
+  for (const Layout::UseAt& u : layout.uses) {
+    use_offsets.push_back(values[u.offset]);
+    use_bytes.push_back(values[u.bytes]);
+  }
+  placement = place(p, layout.lives, buffer_bytes);
+}
+
+}  // namespace rlx
