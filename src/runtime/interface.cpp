@@ -38,7 +38,8 @@ void bind_input(const std::string& name, const TensorType& type, const TensorTyp
 }  // namespace
 
 DimEnv bind_dims(const Interface& interface, Types inputs, const DimEnv& dims) {
-  require(inputs.size() == interface.inputs.size(), "{} inputs are given, the graph has {}", inputs.size(), interface.inputs.size());
+  require(inputs.size() == interface.inputs.size(), "{} inputs are given, the graph has {}", inputs.size(),
+          interface.inputs.size());
   DimEnv env = dims;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     bind_input(interface.inputs[i].name, interface.inputs[i].type, inputs[i], env);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <set>
 
 #include "ir/graph.h"
 
@@ -16,7 +17,7 @@ class State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  /// Throws Error for an unknown name.
+  /// Throws Error for an unknown name, or a value that a failed run has lost.
   const Tensor& at(std::string_view name) const;
   /// Sets a value; throws Error, and changes nothing, when the name is unknown or type or shape differ.
   void set(std::string_view name, Tensor value);
@@ -30,12 +31,18 @@ class State {
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
 
+    /// Memory of a value, to be changed in place.
+    std::span<std::byte> bytes(std::string_view name);
+    /// The values are half written: every use is an Error until each is set anew.
+    void lose();
+
    private:
     State& state_;
   };
 
  private:
   NamedTensors tensors_;
+  std::set<std::string, std::less<>> lost_;
   std::atomic<bool> held_ = false;
 };
 

@@ -1,0 +1,161 @@
+// The loop over steps, and the report about them.
+#include <algorithm>
+
+#include "core/error.h"
+#include "runtime/executable_impl.h"
+
+namespace rlx::detail {
+
+using Clock = std::chrono::steady_clock;
+
+// Addresses of everything that does not change while the binding stays; inputs and outputs come with each run.
+void ExecutableImpl::set_places(Context& c) const {
+  if (c.placed == c.bound) return;
+  const Binding& b = c.bound->numbers;
+  if (!c.arena || c.arena->bytes() < b.placement.bytes) {
+    c.placed.reset();
+    c.arena.reset();
+    c.arena = std::make_unique<DeviceMemory>(*device, b.placement.bytes);
+  }
+  std::size_t use = 0;
+  for (const Step& step : program.steps) {
+    for (const Use& u : step.uses) {
+      Memory::Place& place = c.places[use];
+      place.bytes = static_cast<std::size_t>(b.use_bytes[use]);
+      const BufferId owner = program.owner(u.buffer);
+      std::byte* const base = constant_addresses[use] ? constant_addresses[use]
+                              : program.buffers[owner].kind == BufferKind::arena
+                                  ? c.arena->address() + b.placement.offsets[owner]
+                                  : nullptr;
+      place.address = base ? base + b.use_offsets[use] : nullptr;
+      ++use;
+    }
+  }
+  c.placed = c.bound;
+}
+
+void ExecutableImpl::execute(Context& c, const RunOptions& o, State::Hold* hold) const {
+  set_places(c);
+  for (std::size_t i = 0; i < c.inputs.size(); ++i)
+    c.addresses[i] = static_cast<std::byte*>(const_cast<void*>(c.inputs[i]->data));  // inputs are only read
+  for (const Interface::StatePort& s : interface.states) c.addresses[s.input] = hold->bytes(s.name).data();
+  for (std::size_t i = 0; i < c.outputs.size(); ++i)
+    c.addresses[c.inputs.size() + i] = static_cast<std::byte*>(c.outputs[i].data);
+  if (!device->info().host_memory) stage(c);
+  for (const External& e : externals)
+    c.places[e.use].address = c.addresses[e.number] + c.bound->numbers.use_offsets[e.use];
+  run_steps(c, o, hold);
+  if (!device->info().host_memory) unstage(c, hold);
+}
+
+// Copies inputs and states to the device; addresses become the device's.
+void ExecutableImpl::stage(Context& c) const {
+  c.staged.resize(c.addresses.size());
+  for (std::size_t i = 0; i < c.addresses.size(); ++i) {
+    const bool is_input = i < c.inputs.size();
+    const std::size_t k = is_input ? i : i - c.inputs.size();
+    const Index bytes = c.bound->numbers.buffer_bytes[is_input ? program.inputs[k] : program.owner(program.outputs[k])];
+    if (!c.staged[i] || c.staged[i]->bytes() < bytes) c.staged[i] = std::make_unique<DeviceMemory>(*device, bytes);
+    if (is_input && bytes > 0)
+      device->upload(c.staged[i]->address(), {c.addresses[i], static_cast<std::size_t>(bytes)});
+    c.addresses[i] = c.staged[i]->address();
+  }
+}
+
+void ExecutableImpl::unstage(Context& c, State::Hold* hold) const {
+  for (std::size_t i = 0; i < c.outputs.size(); ++i) {
+    const Index bytes = c.bound->numbers.buffer_bytes[program.owner(program.outputs[i])];
+    if (bytes == 0) continue;
+    device->download({static_cast<std::byte*>(c.outputs[i].data), static_cast<std::size_t>(bytes)},
+                     c.staged[c.inputs.size() + i]->address());
+  }
+  for (const Interface::StatePort& s : interface.states) {
+    if (const auto bytes = hold->bytes(s.name); !bytes.empty()) device->download(bytes, c.staged[s.input]->address());
+  }
+  device->synchronize();
+}
+
+void ExecutableImpl::run_step(const Context& c, std::size_t s, const RunOptions& o) const {
+  const Step& step = program.steps[s];
+  const Layout::StepAt& at = layout.steps[s];
+  const Binding::StepAt& numbers = c.bound->numbers.steps[s];
+  if (numbers.items <= 0) return;
+  const Memory memory(std::span(c.places).subspan(at.uses_begin, step.uses.size()));
+  const DimValues dims(std::span(c.bound->numbers.dims).subspan(at.dims_begin, step.dims.size()));
+  if (numbers.items <= numbers.grain || executor->width() == 1 || !device->info().host_memory)
+    return step.run(memory, dims, {0, numbers.items});
+  const auto piece = [&](Index begin, Index end) {
+    if (o.cancel && o.cancel->cancelled()) fail("the run was cancelled in step {} ({})", s, step.name);
+    step.run(memory, dims, {begin, end});
+  };
+  executor->run(numbers.items, numbers.grain, piece);
+}
+
+void ExecutableImpl::run_steps(Context& c, const RunOptions& o, State::Hold* hold) const {
+  if (o.step_times) o.step_times->assign(program.steps.size(), {});
+  std::size_t s = 0;
+  try {
+    for (; s < program.steps.size(); ++s) {
+      if (o.cancel && o.cancel->cancelled())
+        fail("the run was cancelled before step {} ({})", s, program.steps[s].name);
+      if (o.deadline && Clock::now() > *o.deadline)
+        fail("the deadline passed before step {} of {} ({})", s, program.steps.size(), program.steps[s].name);
+      const auto begin = o.step_times ? Clock::now() : Clock::time_point();
+      run_step(c, s, o);
+      if (o.step_times) {
+        device->synchronize();
+        (*o.step_times)[s] = Clock::now() - begin;
+      }
+      if (!options.poison) continue;
+      for (const BufferId b : layout.ends[s]) {
+        const Binding& numbers = c.bound->numbers;
+        device->fill(c.arena->address() + numbers.placement.offsets[b], numbers.buffer_bytes[b], std::byte{0xFF});
+      }
+    }
+  } catch (const Error& e) {
+    if (hold && s >= first_state_write) hold->lose();
+    fail("{}: {}", s < node_texts.size() ? node_texts[s] : "", e.what());
+  } catch (...) {
+    if (hold && s >= first_state_write) hold->lose();
+    throw;
+  }
+}
+
+RunReport ExecutableImpl::report(const DimEnv& dims) const {
+  for (const auto& [name, limits] : interface.symbols) {
+    const auto it = dims.find(name);
+    require(it != dims.end(), "size symbol {} has no value", name);
+    require(limits.lo <= it->second && it->second <= limits.hi, "size symbol {} is {}, outside its bounds {}..{}", name,
+            it->second, limits.lo, limits.hi);
+  }
+  const Binding b(program, layout, dims);
+  RunReport r{.device = device->info().name,
+              .dims = dims,
+              .arena_bytes = b.placement.bytes,
+              .constant_bytes = constant_bytes,
+              .packed_bytes = packed_bytes};
+  const auto waits = dependencies(program);
+  for (std::size_t s = 0; s < program.steps.size(); ++s) {
+    StepReport step{program.steps[s].name, node_texts[s], b.steps[s].items, b.steps[s].grain, b.steps[s].flops};
+    for (std::size_t u = 0; u < program.steps[s].uses.size(); ++u) {
+      const Access access = program.steps[s].uses[u].access;
+      const Index bytes = b.use_bytes[layout.steps[s].uses_begin + u];
+      if (access == Access::read || access == Access::update) step.bytes_read += bytes;
+      if (access == Access::write || access == Access::update) step.bytes_written += bytes;
+    }
+    step.waits_for = waits[s];
+    r.steps.push_back(std::move(step));
+  }
+  static constexpr const char* kinds[] = {"input", "output", "constant", "state", "arena"};
+  for (BufferId i = 0; i < program.buffers.size(); ++i) {
+    const BufferId owner = program.owner(i);
+    const Buffer& buffer = program.buffers[i];
+    r.buffers.push_back({fmt::format("%{}#{}", buffer.value.node, buffer.value.result),
+                         kinds[static_cast<std::size_t>(program.buffers[owner].kind)], b.buffer_bytes[i],
+                         b.placement.offsets[owner], layout.lives[owner].begin, layout.lives[owner].end, owner != i});
+  }
+  r.remarks = program.remarks;
+  return r;
+}
+
+}  // namespace rlx::detail
