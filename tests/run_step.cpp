@@ -211,7 +211,12 @@ std::optional<std::vector<Tensor>> run_node(const Graph& g, Id id, std::span<con
   if (!step) return std::nullopt;
   Places places(*step, o, dims, how.in_place);
   const BoundStep bound(*step, dims, [&](BufferId) { return places.next(); });
-  run_pieces(bound, how.pieces);
+  try {
+    run_pieces(bound, how.pieces);
+  } catch (const Error&) {
+    for (const auto& m : o.memory) EXPECT_TRUE(m->unchanged()) << step->name << " writes before it fails";
+    throw;
+  }
   for (std::size_t i = 0; i < o.memory.size(); ++i) {
     const bool operand = i < operands.size() && !places.overwritten(static_cast<BufferId>(i));
     const bool kept = operand ? o.memory[i]->unchanged() : o.memory[i]->outside_unchanged();

@@ -25,7 +25,8 @@ struct StepRun {
 
 /// Results of node `id` of `g` for these operands, by the first maker of `makers` that does not decline; nothing when
 /// all do, and `why` says why. Operands that are `constant` nodes are given to the makers as constants. Memory around
-/// the slots, results and scratch memory hold noise before the run. A broken promise is a test failure.
+/// the slots, results and scratch memory hold noise before the run. A broken promise is a test failure; so is an Error
+/// behind the first write.
 std::optional<std::vector<Tensor>> run_node(const Graph& g, Id id, std::span<const Tensor> operands, const DimEnv& dims,
                                             const MakerTable& makers, const StepRun& how = {},
                                             std::string* why = nullptr);
