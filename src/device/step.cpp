@@ -13,7 +13,7 @@ std::uint32_t StepBuilder::use(const Slot& slot, Access access) {
   Dim elements = 1;
   for (std::size_t i = 0; i < slot.strides.size(); ++i)
     elements = elements + max(slot.type.dims[i] - 1, 0) * slot.strides[i];
-  return use({slot.buffer, access, slot.offset, elements * storage_bytes(slot.type.dtype, 1)});
+  return use({slot.buffer, access, slot.offset, ceildiv(elements * Index{bits(slot.type.dtype)}, 8)});
 }
 
 std::uint32_t StepBuilder::use(Use use) {
