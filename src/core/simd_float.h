@@ -61,9 +61,7 @@ inline __m256i halves_of(F32 a) { return _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAR
 inline void store(StoredF16* p, F32 a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), halves_of(a)); }
 inline void store(StoredF16* p, F32 a, Index n) { _mm256_mask_storeu_epi16(p, first(n), halves_of(a)); }
 
-inline __m512 from_bf16(__m256i h) {
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
-}
+inline __m512 from_bf16(__m256i h) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16)); }
 inline __m256i to_bf16(F32 a) {
   const __m512i bits = _mm512_castps_si512(a.v);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));

@@ -127,7 +127,8 @@ static void norm_f64(const NormRows& n, Index begin, Index end) {
   const auto *gamma = static_cast<const double*>(n.gamma), *beta = static_cast<const double*>(n.beta);
   for (Index r = begin; r < end; ++r) {
     const Row64 row(n, r);
-    double *sum = n.sum ? static_cast<double*>(n.sum) + r * n.cols : nullptr, *y = static_cast<double*>(n.y) + r * n.cols;
+    double *sum = n.sum ? static_cast<double*>(n.sum) + r * n.cols : nullptr,
+           *y = static_cast<double*>(n.y) + r * n.cols;
     double mean = 0;
     if (centre) {
       mean = sum_of(n.cols, [&](Index c) { return row[c]; }) / count;

@@ -1,8 +1,9 @@
 // Steps of softmax and log_softmax on the CPU.
+#include "ops/softmax/softmax.h"
+
 #include <algorithm>
 
 #include "device/step.h"
-#include "ops/softmax/softmax.h"
 #include "ops/softmax/softmax.kernel.h"
 
 namespace rlx {

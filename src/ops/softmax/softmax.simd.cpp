@@ -46,9 +46,8 @@ static void row_map(const T* x, T* y, Index cols, F f) {
 
 static void rows_f32(const float* x, float* y, Index rows, Index cols) {
   for (Index r = 0; r < rows; ++r, x += cols, y += cols) {
-    const float sum = row_sum(x, cols, row_max(x, cols), [&](Index c, F32 e, Index n) {
-      n == F32::lanes ? store(y + c, e) : store(y + c, e, n);
-    });
+    const float sum = row_sum(x, cols, row_max(x, cols),
+                              [&](Index c, F32 e, Index n) { n == F32::lanes ? store(y + c, e) : store(y + c, e, n); });
     row_map(y, y, cols, [&](F32 e) { return e / splat(sum); });
   }
 }
