@@ -1,33 +1,75 @@
-// Steps of softmax on the CPU.
+// Steps of softmax and log_softmax on the CPU.
 #include "ops/softmax/softmax.h"
+
+#include <algorithm>
 
 #include "device/step.h"
 #include "ops/softmax/softmax.kernel.h"
 
 namespace rlx {
 
-static std::optional<Step> softmax_step(const StepArgs& n) {
-  const TensorType& t = n.in[0].type;
-  const Index axis = n.node.attrs.as<SoftmaxAttrs>().axis;
-  if (t.dtype != DType::f32) return n.decline("softmax has a kernel for f32 only");
-  if (axis != -1 && axis != t.rank() - 1) return n.decline("softmax has a kernel for the last axis only");
-  if (!n.in[0].dense() || !n.out[0].dense()) return n.decline("softmax reads and writes dense rows");
-  StepBuilder s("softmax_rows");
-  const auto x = s.read<float>(n.in[0]);
-  const auto y = s.write<float>(n.out[0]);
-  s.may_overwrite(y, x);
-  const auto cols = s.dim(t.dim(-1));
-  s.flops(t.count() * 20);
-  const auto kernel = softmax_kernels().rows_f32;
-  const Dim width = max(t.dim(-1), 1);
-  return s.run(floordiv(t.count(), width), ceildiv(4096, width), [=](const Memory& m, const DimValues& d, Range r) {
-    const Index c = d[cols];
-    kernel(m[x].data() + r.begin * c, m[y].data() + r.begin * c, r.end - r.begin, c);
-  });
+namespace {
+
+constexpr Index block = 64;  // columns of one piece of work
+
+Dim elements(const TensorType& t, std::size_t begin, std::size_t end) {
+  return product(std::span(t.dims).subspan(begin, end - begin));
 }
 
+Step over_rows(StepBuilder s, const StepArgs& n, const SoftmaxOver& kernel) {
+  const TensorType& t = n.in[0].type;
+  const auto x = s.read<std::byte>(n.in[0]);
+  const auto y = s.write<std::byte>(n.out[0]);
+  s.may_overwrite(y, x);
+  const auto cols = s.dim(t.dim(-1));
+  const Index bytes = bits(t.dtype) / 8;
+  const Dim width = max(t.dim(-1), 1);
+  return s.run(floordiv(t.count(), width), ceildiv(4096, width),
+               [=, run = kernel.rows](const Memory& m, const DimValues& d, Range r) {
+                 const Index c = d[cols], first = r.begin * c * bytes;
+                 run(m[x].data() + first, m[y].data() + first, r.end - r.begin, c);
+               });
+}
+
+Step over_columns(StepBuilder s, const StepArgs& n, std::size_t axis, const SoftmaxOver& kernel) {
+  const TensorType& t = n.in[0].type;
+  const auto x = s.read<std::byte>(n.in[0]);
+  const auto y = s.write<std::byte>(n.out[0]);
+  s.may_overwrite(y, x);
+  const Dim inner = elements(t, axis + 1, t.dims.size()), blocks = ceildiv(inner, block);
+  const auto rows = s.dim(t.dims[axis]), cols = s.dim(inner), per_matrix = s.dim(blocks);
+  const Index bytes = bits(t.dtype) / 8;
+  return s.run(elements(t, 0, axis) * blocks * min(t.dims[axis], 1), ceildiv(4096, max(t.dims[axis], 1) * block),
+               [=, run = kernel.columns](const Memory& m, const DimValues& d, Range r) {
+                 for (Index i = r.begin; i < r.end; ++i) {
+                   const Index matrix = i / d[per_matrix], begin = i % d[per_matrix] * block;
+                   const Index first = matrix * d[rows] * d[cols] * bytes;
+                   run(m[x].data() + first, m[y].data() + first, d[rows], d[cols], begin,
+                       std::min(begin + block, d[cols]));
+                 }
+               });
+}
+
+std::optional<Step> softmax_step(const StepArgs& n) {
+  const TensorType& t = n.in[0].type;
+  if (!n.in[0].dense() || !n.out[0].dense()) return n.decline("softmax reads and writes dense tensors");
+  const bool logarithm = n.node.op == &log_softmax_op;
+  const SoftmaxOver* kernels = logarithm ? softmax_kernels().log_softmax : softmax_kernels().softmax;
+  const SoftmaxOver& kernel = kernels[static_cast<std::size_t>(t.dtype)];
+  const auto axis = static_cast<std::size_t>(t.axis(n.node.attrs.as<SoftmaxAttrs>().axis));
+  const bool last = axis + 1 == t.dims.size();
+  StepBuilder s((logarithm ? "log_softmax_" : "softmax_") + std::string(last ? "rows" : "columns"));
+  s.flops(t.count() * 20);
+  return last ? over_rows(std::move(s), n, kernel) : over_columns(std::move(s), n, axis, kernel);
+}
+
+static_assert(static_cast<int>(DType::f64) == 0 && static_cast<int>(DType::f32) == 1 &&
+              static_cast<int>(DType::f16) == 2 && static_cast<int>(DType::bf16) == 3);
+
+}  // namespace
+
 std::span<const MakerRow> softmax_cpu() {
-  static const MakerRow rows[] = {{&softmax_op, softmax_step}};
+  static const MakerRow rows[] = {{&softmax_op, softmax_step}, {&log_softmax_op, softmax_step}};
   return rows;
 }
 
