@@ -1,0 +1,110 @@
+// Packs that matmul has beside those of core/simd.h: f64, unsigned integers, complex numbers.
+#pragma once
+
+#include "core/simd.h"
+
+namespace rlx::RLX_LEVEL {
+
+using Bits8 = unsigned char;
+using Bits16 = unsigned short;
+using Bits32 = unsigned int;
+using Bits64 = unsigned long;
+
+#if defined(__AVX512F__)
+
+struct F64 {
+  static constexpr Index lanes = 8;
+  __m512d v;
+};
+inline F64 splat(double x) { return {_mm512_set1_pd(x)}; }
+inline F64 load(const double* p) { return {_mm512_loadu_pd(p)}; }
+inline void store(double* p, F64 a) { _mm512_storeu_pd(p, a.v); }
+inline F64 fma(F64 a, F64 b, F64 c) { return {_mm512_fmadd_pd(a.v, b.v, c.v)}; }
+
+#elif defined(__AVX2__)
+
+struct F64 {
+  static constexpr Index lanes = 4;
+  __m256d v;
+};
+inline F64 splat(double x) { return {_mm256_set1_pd(x)}; }
+inline F64 load(const double* p) { return {_mm256_loadu_pd(p)}; }
+inline void store(double* p, F64 a) { _mm256_storeu_pd(p, a.v); }
+inline F64 fma(F64 a, F64 b, F64 c) { return {_mm256_fmadd_pd(a.v, b.v, c.v)}; }
+
+#else
+
+struct F64 {
+  static constexpr Index lanes = 2;
+  __m128d v;
+};
+inline F64 splat(double x) { return {_mm_set1_pd(x)}; }
+inline F64 load(const double* p) { return {_mm_loadu_pd(p)}; }
+inline void store(double* p, F64 a) { _mm_storeu_pd(p, a.v); }
+inline F64 fma(F64 a, F64 b, F64 c) { return {_mm_add_pd(_mm_mul_pd(a.v, b.v), c.v)}; }
+
+#endif
+
+/// Unsigned integers as wide as a pack of f32, in the compiler's own vectors; they wrap.
+template <class T>
+struct Wrapping {
+  static constexpr Index bytes = F32::lanes * 4, lanes = bytes / Index{sizeof(T)};
+  using Vector [[gnu::vector_size(bytes)]] = T;
+  Vector v;
+};
+template <class T>
+inline Wrapping<T> splat_bits(T x) {
+  return {typename Wrapping<T>::Vector{} + x};
+}
+template <class T>
+inline Wrapping<T> load_bits(const T* p) {
+  Wrapping<T> a;
+  __builtin_memcpy(&a.v, p, sizeof a.v);
+  return a;
+}
+inline Wrapping<Bits32> load(const Bits32* p) { return load_bits(p); }
+inline Wrapping<Bits64> load(const Bits64* p) { return load_bits(p); }
+template <class T>
+inline void store(T* p, Wrapping<T> a) {
+  __builtin_memcpy(p, &a.v, sizeof a.v);
+}
+template <class T>
+inline Wrapping<T> fma(Wrapping<T> a, Wrapping<T> b, Wrapping<T> c) {
+  return {a.v * b.v + c.v};
+}
+
+/// Two f32 in memory.
+struct Complex32 {
+  float re, im;
+};
+/// A complex number in f64, a pack of one.
+struct Complex {
+  static constexpr Index lanes = 1;
+  double re, im;
+};
+inline Complex load(const Complex* p) { return *p; }
+inline void store(Complex* p, Complex a) { *p = a; }
+inline Complex fma(Complex a, Complex b, Complex c) {
+  return {c.re + (a.re * b.re - a.im * b.im), c.im + (a.re * b.im + a.im * b.re)};
+}
+
+/// The first n lanes, 0 < n < lanes; the others are 0.
+template <class P, class T>
+inline P load_first(const T* p, Index n) {
+  T all[P::lanes] = {};
+  for (Index i = 0; i < n; ++i) all[i] = p[i];
+  return load(all);
+}
+template <>
+inline F32 load_first<F32, float>(const float* p, Index n) {
+  return load(p, n, F32{});
+}
+template <class P, class T>
+inline void store_first(T* p, P a, Index n) {
+  T all[P::lanes];
+  store(all, a);
+  for (Index i = 0; i < n; ++i) p[i] = all[i];
+}
+inline void store_first(float* p, F32 a, Index n) { store(p, a, n); }
+
+}  // namespace rlx::RLX_LEVEL

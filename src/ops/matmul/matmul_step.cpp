@@ -1,0 +1,239 @@
+// Cutting products into items of rows by columns; packing constants.
+#include "ops/matmul/matmul_step.h"
+
+#include <algorithm>
+
+#include "core/levels.h"
+
+namespace rlx {
+
+namespace {
+
+// Columns of an item: whole panels of every kernel.
+constexpr Index item_columns = 64;
+// Rows of an item. A matrix that is packed while it is multiplied is packed once an item, so items are higher there.
+constexpr Index packed_rows = 72, loose_rows = 288;
+// About 10 µs of multiplication on one core.
+constexpr Index call_flops = Index{1} << 20;
+
+const MatmulKernel* kernel_of(DType d) {
+  const MatmulKernels& k = matmul_kernels();
+  switch (d) {
+    case DType::f32:
+      return &k.f32;
+    case DType::f64:
+      return &k.f64;
+    case DType::f16:
+      return &k.f16;
+    case DType::bf16:
+      return &k.bf16;
+    case DType::c64:
+      return &k.c64;
+    default:
+      break;
+  }
+  if (!is_integer(d)) return nullptr;
+  switch (bits(d)) {
+    case 8:
+      return &k.bits8;
+    case 16:
+      return &k.bits16;
+    case 32:
+      return &k.bits32;
+    case 64:
+      return &k.bits64;
+    default:
+      return nullptr;
+  }
+}
+
+std::vector<Dim> dense_strides(std::span<const Dim> dims) {
+  std::vector<Dim> strides(dims.size(), 1);
+  for (std::size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
+  return strides;
+}
+
+bool is_one(const Dim& d) { return d == Dim(1); }
+
+// Strides of the batch axes of an operand along those of the result.
+std::vector<Dim> batch_strides(std::span<const Dim> dims, std::span<const Dim> strides, std::size_t result_axes) {
+  std::vector<Dim> out(result_axes, 0);
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (!is_one(dims[i])) out[result_axes - dims.size() + i] = strides[i];
+  }
+  return out;
+}
+
+// One matrix for the whole batch, and rows that follow each other through it: a single product with more rows.
+void merge_batch(ProductPlan& p) {
+  if (std::ranges::any_of(p.b_batch, [](const Dim& d) { return d != Dim(0); })) return;
+  Dim rows = p.rows;
+  for (std::size_t i = p.batch.size(); i-- > 0;) {
+    if (p.a_batch[i] != rows * p.a_row && !is_one(p.batch[i])) return;
+    rows = rows * p.batch[i];
+  }
+  p.rows = rows;
+  p.batch.clear();
+  p.a_batch.clear();
+  p.b_batch.clear();
+}
+
+Packing packing_of(const ProductPlan& p, DType dtype, bool transposed, Index matrices) {
+  const MatmulKernel& kernel = *p.kernel;
+  const Index inner = p.inner.constant(), columns = p.columns.constant();
+  const Index b_inner = p.b_inner.constant(), b_column = p.b_column.constant();
+  const Index from_bytes = inner * columns * p.element_bytes;
+  const Index to_bytes = (columns + kernel.width - 1) / kernel.width * kernel.panel_bytes(inner);
+  return {fmt::format("matmul panels {} {}{}", name(dtype), level_name(level()), transposed ? " transposed" : ""),
+          matrices * to_bytes, [=, pack = kernel.pack](const Tensor& from, std::span<std::byte> to) {
+            for (Index i = 0; i < matrices; ++i)
+              pack(from.bytes().data() + i * from_bytes, b_inner, b_column, inner, columns, to.data() + i * to_bytes);
+          }};
+}
+
+void pack_right(ProductPlan& p, const MatmulAttrs& attrs) {
+  const Slot& b = p.b;
+  if (!b.constant || !b.dense() || b.offset != Dim(0) || !b.type.is_constant()) return;
+  const std::span<const Dim> dims = std::span(b.type.dims).first(b.type.dims.size() - 2);
+  p.packing = packing_of(p, b.type.dtype, attrs.transpose_b, product(dims).constant());
+  p.b_batch = batch_strides(dims, dense_strides(dims), p.batch.size());
+}
+
+}  // namespace
+
+std::optional<ProductPlan> plan_product(const StepArgs& n, const MatmulAttrs& attrs, const Slot& a, const Slot& b,
+                                        const TensorType& result) {
+  ProductPlan p;
+  p.kernel = kernel_of(a.type.dtype);
+  if (!p.kernel || a.type.encoding || b.type.encoding || a.type.dtype != b.type.dtype) {
+    n.decline("matmul has no kernel for " + a.type.text() + " times " + b.type.text());
+    return {};
+  }
+  p.element_bytes = storage_bytes(a.type.dtype, 1);
+  p.a = a;
+  p.b = b;
+  const std::vector<Dim> as = a.dense() ? dense_strides(a.type.dims) : a.strides;
+  const std::vector<Dim> bs = b.dense() ? dense_strides(b.type.dims) : b.strides;
+  const std::size_t a_axes = as.size() - 2, b_axes = bs.size() - 2, axes = result.dims.size() - 2;
+  p.batch.assign(result.dims.begin(), result.dims.end() - 2);
+  p.a_batch = batch_strides(std::span(a.type.dims).first(a_axes), as, axes);
+  p.b_batch = batch_strides(std::span(b.type.dims).first(b_axes), bs, axes);
+  p.rows = result.dim(-2);
+  p.columns = result.dim(-1);
+  p.inner = a.type.dim(attrs.transpose_a ? -2 : -1);
+  p.a_row = as[attrs.transpose_a ? a_axes + 1 : a_axes];
+  p.a_inner = as[attrs.transpose_a ? a_axes : a_axes + 1];
+  p.b_inner = bs[attrs.transpose_b ? b_axes + 1 : b_axes];
+  p.b_column = bs[attrs.transpose_b ? b_axes : b_axes + 1];
+  // A size of 1 has no stride to speak of.
+  if (is_one(p.rows)) p.a_row = p.inner;
+  if (is_one(p.inner)) p.a_inner = p.b_inner = 1;
+  if (!is_one(p.a_row) && !is_one(p.a_inner)) {
+    n.decline("neither rows nor columns of the left operand have unit stride");
+    return {};
+  }
+  if (!is_one(p.b_inner) && !is_one(p.b_column) && !is_one(p.columns)) {
+    n.decline("neither rows nor columns of the right operand have unit stride");
+    return {};
+  }
+  pack_right(p, attrs);
+  merge_batch(p);
+  return p;
+}
+
+namespace {
+
+// The sizes of a plan as tokens, and what one range of items does with them.
+struct ProductRun {
+  const MatmulKernel* kernel;
+  Index element_bytes, item_rows;
+  bool packed;
+  Token<std::byte, Access::read> a, b;
+  std::vector<DimToken> batch, a_batch, b_batch;
+  DimToken rows, inner, columns, a_row, a_inner, b_inner, b_column;
+  TargetOf target;
+
+  void operator()(const Memory& m, const DimValues& d, Range range) const {
+    const Index row_count = d[rows], column_count = d[columns];
+    const Index across = (column_count + item_columns - 1) / item_columns;
+    const Index down = (row_count + item_rows - 1) / item_rows;
+    const Index height = down == 0 ? 0 : (row_count + down - 1) / down;
+    MatmulArgs args;
+    args.a_row = d[a_row];
+    args.a_inner = d[a_inner];
+    args.b_inner = d[b_inner];
+    args.b_column = d[b_column];
+    args.packed = packed;
+    args.inner = d[inner];
+    args.c_row = column_count;
+    for (Index i = range.begin; i < range.end;) {
+      const Index unit = i % across, block = i / across % down, matrix = i / across / down;
+      const Index units = std::min(across - unit, range.end - i);
+      const Index row = block * height, column = unit * item_columns;
+      args.rows = std::min(height, row_count - row);
+      args.columns = std::min(units * item_columns, column_count - column);
+      if (args.rows > 0) call(m, d, args, matrix, row, column);
+      i += units;
+    }
+  }
+
+ private:
+  void call(const Memory& m, const DimValues& d, MatmulArgs args, Index matrix, Index row, Index column) const {
+    Index a_at = row * args.a_row, b_at = 0, rest = matrix;
+    for (std::size_t axis = batch.size(); axis-- > 0;) {
+      const Index extent = d[batch[axis]];
+      a_at += rest % extent * d[a_batch[axis]];
+      b_at += rest % extent * d[b_batch[axis]];
+      rest /= extent;
+    }
+    args.a = m[a].data() + a_at * element_bytes;
+    if (packed) {
+      const Index panel = kernel->panel_bytes(args.inner), panels = (args.c_row + kernel->width - 1) / kernel->width;
+      args.b = m[b].data() + (b_at * panels + column / kernel->width) * panel;
+    } else {
+      args.b = m[b].data() + (b_at + column * args.b_column) * element_bytes;
+    }
+    const ProductTarget to = target(m, matrix * d[rows] + row, args.c_row, element_bytes);
+    args.finish = to.finish;
+    if (to.c) args.c = to.c + column * element_bytes;
+    kernel->multiply(args);
+  }
+};
+
+}  // namespace
+
+Step product_step(StepBuilder& s, const ProductPlan& p, TargetOf target) {
+  const auto tokens = [&](const std::vector<Dim>& dims) {
+    std::vector<DimToken> all;
+    for (const Dim& d : dims) all.push_back(s.dim(d));
+    return all;
+  };
+  const Index item_rows = p.packing ? packed_rows : loose_rows;
+  const auto a = s.read<std::byte>(p.a);
+  const auto b = p.packing ? s.packed<std::byte>(p.b, *p.packing) : s.read<std::byte>(p.b);
+  ProductRun run{p.kernel,
+                 p.element_bytes,
+                 item_rows,
+                 p.packing.has_value(),
+                 a,
+                 b,
+                 tokens(p.batch),
+                 tokens(p.a_batch),
+                 tokens(p.b_batch),
+                 s.dim(p.rows),
+                 s.dim(p.inner),
+                 s.dim(p.columns),
+                 s.dim(p.a_row),
+                 s.dim(p.a_inner),
+                 s.dim(p.b_inner),
+                 s.dim(p.b_column),
+                 std::move(target)};
+  const Dim matrices = product(p.batch);
+  s.flops(matrices * p.rows * p.inner * p.columns * 2);
+  // One row costs as much time as three: it waits for memory.
+  const Dim item_flops = max(min(p.rows, item_rows), 3) * max(p.inner, 1) * (2 * item_columns);
+  return s.run(matrices * ceildiv(p.rows, item_rows) * ceildiv(p.columns, item_columns),
+               ceildiv(call_flops, item_flops), std::move(run));
+}
+
+}  // namespace rlx
