@@ -45,10 +45,10 @@ class Folding {
     find_constant();
     choose();
     const Graph made = rewrite(g_, [this](Rewriter& r, Id id) { return rule(r, id); });
-    if (folded_ > 0) context_.remark(fmt::format("{} nodes computed", folded_));
-    if (sized_ > 0) context_.remark(fmt::format("{} integer tensors stated as sizes", sized_));
     return drop_dead(made);
   }
+  Index folded() const { return folded_; }
+  Index sized() const { return sized_; }
 
  private:
   // Marks nodes that depend on nothing and are small enough to be held.
@@ -169,10 +169,11 @@ class Folding {
   std::optional<Values> known_sizes(Rewriter& r, Id id) {
     const Node& n = g_.nodes[id];
     if (n.results.size() != 1 || n.instance != 0 || n.op == &constant_op || n.op == &sizes_op) return {};
-    const auto it = g_.values.find({id, 0});
     const TensorType& type = n.results[0];
-    if (it == g_.values.end() || !type.is_constant() || type.rank() > 1 || bits(type.dtype) < 32) return {};
-    const std::vector<Dim>& elements = it->second;
+    if (!is_integer(type.dtype) || bits(type.dtype) < 32 || !type.is_constant() || type.rank() > 1) return {};
+    const std::vector<Dim>* known = r.builder().known(r.copy(id)[0]);  // more may be known than before
+    if (!known) return {};
+    const std::vector<Dim> elements = *known;
     if (static_cast<Index>(elements.size()) != type.count().constant()) return {};
     const bool numbers = std::ranges::all_of(elements, &Dim::is_constant);
     Value v;
@@ -202,6 +203,21 @@ class Folding {
 
 }  // namespace
 
-Graph fold_constants(const Graph& g, PassContext& context) { return Folding(g, context).run(); }
+Graph fold_constants(const Graph& g, PassContext& context) {
+  constexpr int rounds = 4;  // a node whose elements become known lets others be computed
+  Graph current = g;
+  Index folded = 0, sized = 0;
+  for (int i = 0; i < rounds; ++i) {
+    Folding folding(current, context);
+    Graph next = folding.run();
+    folded += folding.folded();
+    sized += folding.sized();
+    if (folding.folded() + folding.sized() == 0) break;
+    current = std::move(next);
+  }
+  if (folded > 0) context.remark(fmt::format("{} nodes computed", folded));
+  if (sized > 0) context.remark(fmt::format("{} integer tensors stated as sizes", sized));
+  return current;
+}
 
 }  // namespace rlx
