@@ -8,18 +8,22 @@
 #include "ir/print.h"
 #include "ir/rewrite.h"
 #include "ir/verify.h"
+#include "passes/passes.h"
 
 namespace rlx {
 
 namespace {
 
+const Pass& find_among(std::span<const Pass> passes, std::string_view name) {
+  const auto found = std::ranges::find(passes, name, &Pass::name);
+  if (found != passes.end()) return *found;
+  std::string known;
+  for (const Pass& p : passes) known += (known.empty() ? "" : ", ") + std::string(p.name);
+  fail("unknown pass \"{}\", expected one of {}", name, known);
+}
+
 void check_names(const std::set<std::string, std::less<>>& names, std::span<const Pass> passes) {
-  for (const std::string& n : names) {
-    if (std::ranges::find(passes, n, &Pass::name) != passes.end()) continue;
-    std::string known;
-    for (const Pass& p : passes) known += (known.empty() ? "" : ", ") + std::string(p.name);
-    fail("unknown pass \"{}\", expected one of {}", n, known);
-  }
+  for (const std::string& n : names) find_among(passes, n);
 }
 
 void check_result(const Pass& pass, const Graph& before, const Graph& after) {
@@ -57,6 +61,10 @@ std::span<const Pass> all_passes() {
   static constexpr Pass passes[] = {
       {"inline-bodies", "Replaces fusion nodes by their bodies.",
        [](const Graph& g, PassContext&) { return inline_bodies(g); }},
+      {"fold-constants", "Computes what depends on constants alone, and states shape arithmetic as sizes.",
+       fold_constants},
+      {"simplify-algebra", "Applies identities that hold bit by bit for all inputs, and leaves out moves of nothing.",
+       simplify_algebra},
       {"drop-dead", "Leaves out nodes that neither outputs nor states need.",
        [](const Graph& g, PassContext& c) {
          Graph r = drop_dead(g);
@@ -67,5 +75,7 @@ std::span<const Pass> all_passes() {
   };
   return passes;
 }
+
+const Pass& find_pass(std::string_view name) { return find_among(all_passes(), name); }
 
 }  // namespace rlx

@@ -74,5 +74,7 @@ Graph run_passes(const Graph& g, std::span<const Pass> passes, PassContext& cont
 
 /// The passes that rlx has, by name.
 std::span<const Pass> all_passes();
+/// The pass of this name; throws Error that lists the known ones.
+const Pass& find_pass(std::string_view name);
 
 }  // namespace rlx

@@ -67,11 +67,7 @@ TextCase read_case(const fs::path& path) {
 
 std::vector<Pass> passes_of(const TextCase& c) {
   std::vector<Pass> passes;
-  for (const std::string& name : c.passes) {
-    const auto found = std::ranges::find(all_passes(), name, &Pass::name);
-    require(found != all_passes().end(), "unknown pass {}", name);
-    passes.push_back(*found);
-  }
+  for (const std::string& name : c.passes) passes.push_back(find_pass(name));
   return passes;
 }
 

@@ -1,0 +1,18 @@
+// The passes, each a function from graph to graph; pass.h runs them.
+#pragma once
+
+#include "passes/pass.h"
+
+namespace rlx {
+
+/// Computes nodes whose operands are all constants, and integer vectors whose elements inference knows as sizes.
+/// Results are at most 16 MiB, or smaller than their operands; broadcasts, coordinates and transposed weights stay as
+/// they are where only movement would be saved. Encoded operands are never decoded. Uses context.evaluate_node. A node
+/// that fails stays, and the run says why.
+Graph fold_constants(const Graph& g, PassContext& context);
+
+/// Identities that hold bit by bit for all inputs, NaN apart: arithmetic, logic, casts, and moves that move nothing.
+/// A power of 2 becomes a product, which is the correctly rounded form of it.
+Graph simplify_algebra(const Graph& g, PassContext& context);
+
+}  // namespace rlx
