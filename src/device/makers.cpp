@@ -7,26 +7,26 @@ namespace rlx {
 
 MakerTable::MakerTable(std::span<const MakerFolder> folders) {
   for (const MakerFolder folder : folders) {
-    for (const MakerRow& row : folder()) makers_[row.op].push_back(row.make);
+    for (const MakerRow& row : folder()) makers_[row.op].emplace_back(row.make);
   }
 }
 
-void MakerTable::add(MakerRow row) {
-  ensure(row.op && row.make, "a row of makers names an op and a function");
-  std::vector<StepMaker>& list = makers_[row.op];
-  list.insert(list.begin(), row.make);
+void MakerTable::add(const OpDef* op, BoundMaker make) {
+  ensure(op && make, "a row of makers names an op and a function");
+  std::vector<BoundMaker>& list = makers_[op];
+  list.insert(list.begin(), std::move(make));
 }
 
-std::span<const StepMaker> MakerTable::find(const OpDef* op) const {
+std::span<const BoundMaker> MakerTable::find(const OpDef* op) const {
   const auto it = makers_.find(op);
-  return it == makers_.end() ? std::span<const StepMaker>() : it->second;
+  return it == makers_.end() ? std::span<const BoundMaker>() : it->second;
 }
 
 std::optional<Step> MakerTable::make(const StepArgs& args) const {
   std::string reasons, reason;
   StepArgs one = args;
   one.why = &reason;
-  for (const StepMaker maker : find(args.node.op)) {
+  for (const BoundMaker& maker : find(args.node.op)) {
     reason.clear();
     if (std::optional<Step> step = maker(one)) return step;
     if (!reason.empty()) reasons += (reasons.empty() ? "" : "\n") + reason;
