@@ -39,7 +39,7 @@ class Device {
   virtual const MakerTable& makers() const = 0;
   /// The step that copies a value between two slots of one type, strided or dense. Throws Error for an element type
   /// that the device cannot copy with these strides.
-  virtual Step copy_step(const Slot& from, const Slot& to) const = 0;
+  virtual Step copy_step(const Slot& from, const Slot& to) = 0;
 
   /// `bytes` of memory, at least 64-byte aligned, of unspecified content; `bytes` may be 0, the address is not null.
   virtual std::byte* allocate(Index bytes) = 0;

@@ -22,7 +22,7 @@ std::vector<Index> DimTable::evaluate(const DimEnv& dims) const {
   return values;
 }
 
-Layout::Layout(const Program& p) : lives(lifetimes(p)), ends(p.steps.size()) {
+ProgramLayout::ProgramLayout(const Program& p) : lives(lifetimes(p)), ends(p.steps.size()) {
   for (const Buffer& b : p.buffers) buffer_bytes.push_back(table.add(b.bytes));
   for (const Step& s : p.steps) {
     steps.push_back({table.add(s.items), table.add(s.grain), table.add(s.flops),
@@ -35,13 +35,13 @@ Layout::Layout(const Program& p) : lives(lifetimes(p)), ends(p.steps.size()) {
   }
 }
 
-Binding::Binding(const Program& p, const Layout& layout, DimEnv environment) : env(std::move(environment)) {
+Binding::Binding(const Program& p, const ProgramLayout& layout, DimEnv environment) : env(std::move(environment)) {
   const std::vector<Index> values = layout.table.evaluate(env);
-  for (const Layout::StepAt& s : layout.steps)
+  for (const ProgramLayout::StepAt& s : layout.steps)
     steps.push_back({values[s.items], std::max<Index>(values[s.grain], 1), values[s.flops]});
   for (const std::uint32_t d : layout.dims) dims.push_back(values[d]);
   for (const std::uint32_t b : layout.buffer_bytes) buffer_bytes.push_back(values[b]);
-  for (const Layout::UseAt& u : layout.uses) {
+  for (const ProgramLayout::UseAt& u : layout.uses) {
     use_offsets.push_back(values[u.offset]);
     use_bytes.push_back(values[u.bytes]);
   }

@@ -20,7 +20,7 @@ class DimTable {
 };
 
 /// What is the same at every binding: numbers of sizes in the table, lifetimes.
-struct Layout {
+struct ProgramLayout {
   struct UseAt {
     std::uint32_t offset, bytes;
   };
@@ -29,7 +29,7 @@ struct Layout {
     std::uint32_t dims_begin;  // in Binding::dims
     std::uint32_t uses_begin;  // in uses
   };
-  explicit Layout(const Program& program);
+  explicit ProgramLayout(const Program& program);
 
   DimTable table;
   std::vector<std::uint32_t> buffer_bytes;  // by buffer
@@ -44,7 +44,7 @@ struct Binding {
   struct StepAt {
     Index items = 0, grain = 1, flops = 0;
   };
-  Binding(const Program& program, const Layout& layout, DimEnv env);
+  Binding(const Program& program, const ProgramLayout& layout, DimEnv env);
 
   DimEnv env;
   std::vector<StepAt> steps;

@@ -10,7 +10,7 @@ namespace rlx::detail {
 
 // One binding of the sizes, with what runs compare against.
 struct Bound {
-  Bound(const Program& program, const Layout& layout, DimEnv env) : numbers(program, layout, std::move(env)) {}
+  Bound(const Program& program, const ProgramLayout& layout, DimEnv env) : numbers(program, layout, std::move(env)) {}
   std::vector<Index> key;  // of the symbols, in the order of Interface::symbols
   Binding numbers;
   std::vector<std::vector<Index>> in_shapes, out_shapes;
@@ -83,7 +83,7 @@ struct ExecutableImpl {
   std::shared_ptr<Executor> executor;
   std::shared_ptr<WeightStore> weights;
   ExecutableOptions options;
-  Layout layout;
+  ProgramLayout layout;
   std::vector<bool> is_state;                     // by input
   std::vector<std::string> node_texts;            // by step
   std::vector<std::byte*> constant_addresses;     // by use; null where the use is no constant

@@ -77,7 +77,7 @@ void ExecutableImpl::unstage(Context& c, State::Hold* hold) const {
 
 void ExecutableImpl::run_step(const Context& c, std::size_t s, const RunOptions& o) const {
   const Step& step = program.steps[s];
-  const Layout::StepAt& at = layout.steps[s];
+  const ProgramLayout::StepAt& at = layout.steps[s];
   const Binding::StepAt& numbers = c.bound->numbers.steps[s];
   if (numbers.items <= 0) return;
   const Memory memory(std::span(c.places).subspan(at.uses_begin, step.uses.size()));
