@@ -15,7 +15,7 @@ constexpr BufferId unplaced = own_scratch;
 
 class Lowering {
  public:
-  Lowering(GraphPtr graph, const MakerTable& makers, CopyMaker copy)
+  Lowering(GraphPtr graph, const MakerTable& makers, const CopyMaker& copy)
       : g_(*graph), makers_(makers), copy_(copy), live_(live_nodes(g_)) {
     p_.graph = std::move(graph);
     slots_.resize(g_.nodes.size());
@@ -252,7 +252,7 @@ class Lowering {
 
   const Graph& g_;
   const MakerTable& makers_;
-  CopyMaker copy_;
+  const CopyMaker& copy_;
   std::vector<bool> live_;
   Program p_;
   std::vector<std::vector<Slot>> slots_;  // by node and result
@@ -264,7 +264,7 @@ class Lowering {
 
 }  // namespace
 
-Program lower(GraphPtr graph, const MakerTable& makers, CopyMaker copy) {
+Program lower(GraphPtr graph, const MakerTable& makers, const CopyMaker& copy) {
   return Lowering(std::move(graph), makers, copy).run();
 }
 

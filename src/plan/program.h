@@ -44,11 +44,11 @@ struct Program {
 };
 
 /// Copies a value between memory of the same type: strided to dense, or between owners.
-using CopyMaker = Step (*)(const Slot& from, const Slot& to);
+using CopyMaker = std::function<Step(const Slot& from, const Slot& to)>;
 
 /// Lowers a graph: a view rule or a step for every node, results in caller memory where possible, state in place.
 /// Throws one Error that lists every node for which no maker has a step, with the reasons.
-Program lower(GraphPtr graph, const MakerTable& makers, CopyMaker copy);
+Program lower(GraphPtr graph, const MakerTable& makers, const CopyMaker& copy);
 
 /// Which earlier steps each step must wait for: those that wrote what it reads, and those that read or wrote what it
 /// writes; only the nearest, since waiting is transitive. By buffer and memory owner, so that shared memory counts.
