@@ -1,0 +1,301 @@
+// Kernels of reduce, compiled once per level. A pack has 32 accumulators at every level: the same order of additions,
+// and the same bits, whatever the width of registers.
+#include <immintrin.h>
+
+#include "ops/reduce/reduce.kernel.h"
+
+namespace rlx::RLX_LEVEL {
+
+using Index = long;
+
+#if defined(__AVX512F__)
+static constexpr int register_bytes = 64;
+#elif defined(__AVX2__)
+static constexpr int register_bytes = 32;
+#else
+static constexpr int register_bytes = 16;
+#endif
+
+static constexpr int lanes = 32;
+
+// Elements of half types by their bits.
+struct F16 {
+  unsigned short bits;
+};
+struct BF16 {
+  unsigned short bits;
+};
+
+template <class A>
+struct Vector {
+  static constexpr int pack_bytes = lanes * int{sizeof(A)};
+  static constexpr int bytes = pack_bytes < register_bytes ? pack_bytes : register_bytes;
+  typedef A type __attribute__((vector_size(bytes)));
+  static constexpr int count = pack_bytes / bytes;
+  static constexpr int each = bytes / int{sizeof(A)};
+};
+
+template <class A>
+struct Pack {
+  typename Vector<A>::type v[Vector<A>::count];
+};
+
+struct Add {
+  template <class V>
+  static void into(V& a, const V& b) {
+    a = static_cast<V>(a + b);
+  }
+};
+struct Multiply {
+  template <class V>
+  static void into(V& a, const V& b) {
+    a = static_cast<V>(a * b);
+  }
+  // As int the product would overflow.
+  static void into(unsigned short& a, const unsigned short& b) { a = static_cast<unsigned short>(1u * a * b); }
+};
+// Equal elements: the first stays. A NaN is taken, and then stays.
+struct Larger {
+  template <class V>
+  static void into(V& a, const V& b) {
+    a = (b > a) | (b != b) ? b : a;
+  }
+};
+struct Smaller {
+  template <class V>
+  static void into(V& a, const V& b) {
+    a = (b < a) | (b != b) ? b : a;
+  }
+};
+
+template <class A>
+constexpr bool is_float = static_cast<A>(0.5) != A(0);
+template <class A>
+constexpr bool is_signed = static_cast<A>(-1) < A(1);
+
+template <class A, class Op>
+struct Start;
+template <class A>
+struct Start<A, Add> {
+  static constexpr A value = 0;
+};
+template <class A>
+struct Start<A, Multiply> {
+  static constexpr A value = 1;
+};
+template <class A>
+constexpr A least() {
+  if constexpr (is_float<A>) {
+    return -static_cast<A>(__builtin_inf());
+  } else if constexpr (is_signed<A>) {
+    return static_cast<A>(A(1) << (sizeof(A) * 8 - 1));
+  } else {
+    return 0;
+  }
+}
+template <class A>
+struct Start<A, Larger> {
+  static constexpr A value = least<A>();
+};
+template <class A>
+constexpr A greatest() {
+  if constexpr (is_float<A>) {
+    return static_cast<A>(__builtin_inf());
+  } else {
+    return static_cast<A>(~least<A>());
+  }
+}
+template <class A>
+struct Start<A, Smaller> {
+  static constexpr A value = greatest<A>();
+};
+
+// An element as a number: f32 for half types.
+template <class S>
+static S number(S x) {
+  return x;
+}
+static float number(BF16 x) { return __builtin_bit_cast(float, static_cast<unsigned>(x.bits) << 16); }
+static float number(F16 x) {
+  const unsigned sign = (x.bits & 0x8000u) << 16, rest = x.bits & 0x7FFFu;
+  if (rest >= 0x7C00u) return __builtin_bit_cast(float, sign | 0x7F800000u | (rest & 0x3FFu) << 13);
+  // The bits as those of an f32 of an exponent too small by 112; the product is exact, denormals included.
+  const float small = __builtin_bit_cast(float, rest << 13) * 0x1p112f;
+  return __builtin_bit_cast(float, sign | __builtin_bit_cast(unsigned, small));
+}
+
+// 32 consecutive elements.
+template <class A, class S>
+static void load(const S* x, Pack<A>& p) {
+  typedef S From __attribute__((vector_size(sizeof(S) * Vector<A>::each)));
+  for (int i = 0; i < Vector<A>::count; ++i) {
+    From from;
+    __builtin_memcpy(&from, x + i * Vector<A>::each, sizeof from);
+    p.v[i] = __builtin_convertvector(from, typename Vector<A>::type);
+  }
+}
+template <class A>
+static void load(const F16* x, Pack<A>& p) {
+  float all[lanes];
+#if defined(__F16C__)
+  for (int i = 0; i < lanes; i += 8) {
+    _mm256_storeu_ps(all + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
+  }
+#else
+  for (int i = 0; i < lanes; ++i) all[i] = number(x[i]);
+#endif
+  load(all, p);
+}
+template <class A>
+static void load(const BF16* x, Pack<A>& p) {
+  float all[lanes];
+  for (int i = 0; i < lanes; ++i) all[i] = number(x[i]);
+  load(all, p);
+}
+
+// The first n < 32 elements; the others change no accumulator.
+template <class A, class Op, class S>
+static void load(const S* x, Index n, Pack<A>& p) {
+  A all[lanes];
+  for (int i = 0; i < lanes; ++i) all[i] = i < n ? static_cast<A>(number(x[i])) : Start<A, Op>::value;
+  __builtin_memcpy(&p, all, sizeof all);
+}
+
+template <class A, class Op>
+static void start(Pack<A>& p) {
+  for (auto& v : p.v) v = Start<A, Op>::value - typename Vector<A>::type{};
+}
+
+template <class A, class Op>
+static void join(Pack<A>& p, const Pack<A>& with) {
+  for (int i = 0; i < Vector<A>::count; ++i) Op::into(p.v[i], with.v[i]);
+}
+
+// Halves are joined until one accumulator is left.
+template <class A, class Op>
+static A fold(const Pack<A>& p) {
+  A all[lanes];
+  __builtin_memcpy(all, &p, sizeof all);
+  for (int half = lanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) Op::into(all[i], all[i + half]);
+  }
+  return all[0];
+}
+
+// Calls f(x) for every coordinate of the walk.
+template <class S, class F>
+static void every(const S* x, const ReduceWalk& walk, F f) {
+  if (walk.rank == 0) return f(x);
+  for (int d = 0; d < walk.rank; ++d) {
+    if (walk.size[d] == 0) return;
+  }
+  if (walk.rank == 1) {
+    for (Index i = 0; i < walk.size[0]; ++i) f(x + i * walk.stride[0]);
+    return;
+  }
+  Index at[16] = {};
+  for (;;) {
+    f(x);
+    int d = walk.rank;
+    for (;;) {
+      if (d == 0) return;
+      --d;
+      x += walk.stride[d];
+      if (++at[d] < walk.size[d]) break;
+      x -= walk.stride[d] * walk.size[d];
+      at[d] = 0;
+    }
+  }
+}
+
+template <class S, class A, class Op>
+static void rows(const void* from, const ReduceWalk& walk, Index run, void* to, Index count, Index step) {
+  const S* x = static_cast<const S*>(from);
+  A* out = static_cast<A*>(to);
+  const bool few = run < lanes;
+  for (Index r = 0; r < count; ++r, x += step) {
+    if (few) {  // one after the other
+      A total = Start<A, Op>::value;
+      every(x, walk, [&](const S* row) {
+        for (Index i = 0; i < run; ++i) Op::into(total, static_cast<A>(number(row[i])));
+      });
+      out[r] = total;
+      continue;
+    }
+    Pack<A> total, next;
+    start<A, Op>(total);
+    every(x, walk, [&](const S* row) {
+      Index i = 0;
+      for (; i + lanes <= run; i += lanes) {
+        load(row + i, next);
+        join<A, Op>(total, next);
+      }
+      if (i < run) {
+        load<A, Op>(row + i, run - i, next);
+        join<A, Op>(total, next);
+      }
+    });
+    out[r] = fold<A, Op>(total);
+  }
+}
+
+template <class S, class A, class Op>
+static void columns(const void* from, const ReduceWalk& walk, void* to, Index count) {
+  const S* x = static_cast<const S*>(from);
+  A* out = static_cast<A*>(to);
+  Index c = 0;
+  for (; c + 2 * lanes <= count; c += 2 * lanes) {
+    Pack<A> total[2], next;
+    start<A, Op>(total[0]);
+    start<A, Op>(total[1]);
+    every(x + c, walk, [&](const S* row) {
+      load(row, next);
+      join<A, Op>(total[0], next);
+      load(row + lanes, next);
+      join<A, Op>(total[1], next);
+    });
+    __builtin_memcpy(out + c, total, sizeof total);
+  }
+  for (; c < count; c += lanes) {
+    const Index n = count - c < lanes ? count - c : lanes;
+    Pack<A> total, next;
+    start<A, Op>(total);
+    if (n == lanes) {
+      every(x + c, walk, [&](const S* row) {
+        load(row, next);
+        join<A, Op>(total, next);
+      });
+    } else {
+      every(x + c, walk, [&](const S* row) {
+        load<A, Op>(row, n, next);
+        join<A, Op>(total, next);
+      });
+    }
+    __builtin_memcpy(out + c, &total, static_cast<unsigned long>(n) * sizeof(A));
+  }
+}
+
+template <class S, class A, class Op>
+static constexpr ReduceKernel kernel{rows<S, A, Op>, columns<S, A, Op>};
+
+const ReduceKernels reduce_kernels{{
+    {kernel<double, double, Add>, kernel<double, double, Multiply>, kernel<double, double, Larger>,
+     kernel<double, double, Smaller>},
+    {kernel<float, double, Add>, kernel<float, double, Multiply>, kernel<float, float, Larger>,
+     kernel<float, float, Smaller>},
+    {kernel<F16, double, Add>, kernel<F16, double, Multiply>, kernel<F16, float, Larger>, kernel<F16, float, Smaller>},
+    {kernel<BF16, double, Add>, kernel<BF16, double, Multiply>, kernel<BF16, float, Larger>,
+     kernel<BF16, float, Smaller>},
+#define RLX_INTEGERS(S, U) {kernel<U, U, Add>, kernel<U, U, Multiply>, kernel<S, S, Larger>, kernel<S, S, Smaller>}
+    RLX_INTEGERS(long, unsigned long),
+    RLX_INTEGERS(int, unsigned),
+    RLX_INTEGERS(short, unsigned short),
+    RLX_INTEGERS(signed char, unsigned char),
+    RLX_INTEGERS(unsigned long, unsigned long),
+    RLX_INTEGERS(unsigned, unsigned),
+    RLX_INTEGERS(unsigned short, unsigned short),
+    RLX_INTEGERS(unsigned char, unsigned char),
+#undef RLX_INTEGERS
+}};
+
+}  // namespace rlx::RLX_LEVEL
