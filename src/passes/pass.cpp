@@ -76,6 +76,8 @@ std::span<const Pass> all_passes() {
       {"recognise-activations", "Finds gelu, silu, softplus, relu6 and relatives written out.", recognise_activations},
       {"recognise-softmax", "Finds softmax and log_softmax written out.", recognise_softmax},
       {"recognise-norms", "Finds layer_norm and rms_norm written out, with scale, shift and casts.", recognise_norms},
+      {"recognise-attention", "Finds attention written out, with its masks and the splitting of heads.",
+       recognise_attention},
   };
   return passes;
 }
