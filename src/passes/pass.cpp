@@ -9,6 +9,7 @@
 #include "ir/rewrite.h"
 #include "ir/verify.h"
 #include "passes/passes.h"
+#include "passes/recognise.h"
 
 namespace rlx {
 
@@ -72,6 +73,11 @@ std::span<const Pass> all_passes() {
            c.remark(fmt::format("{} nodes dropped", g.nodes.size() - r.nodes.size()));
          return r;
        }},
+      {"recognise-activations", "Finds gelu, silu, softplus, relu6 and relatives written out.", recognise_activations},
+      {"recognise-softmax", "Finds softmax and log_softmax written out.", recognise_softmax},
+      {"recognise-norms", "Finds layer_norm and rms_norm written out, with scale, shift and casts.", recognise_norms},
+      {"recognise-attention", "Finds attention written out, with its masks and the splitting of heads.",
+       recognise_attention},
   };
   return passes;
 }
