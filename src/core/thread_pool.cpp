@@ -177,4 +177,9 @@ void ThreadPool::run(Index items, Index grain, RangeFunction function) {
   if (job.error) std::rethrow_exception(job.error);
 }
 
+std::shared_ptr<Executor> shared_thread_pool() {
+  static const auto pool = std::make_shared<ThreadPool>();
+  return pool;
+}
+
 }  // namespace rlx

@@ -47,4 +47,7 @@ class ThreadPool final : public Executor {
   std::unique_ptr<Shared> shared_;
 };
 
+/// The pool of usable_processors() threads that everybody shares who asks for no other; made by the first call.
+std::shared_ptr<Executor> shared_thread_pool();
+
 }  // namespace rlx

@@ -11,7 +11,7 @@
 #include "ops/reshape/reshape.h"
 #include "ops/scalar/scalar.h"
 #include "ops/slice/slice.h"
-#include "runtime/evaluate.h"
+#include "backend/cpu/cpu_device.h"
 
 namespace rlx {
 
@@ -144,6 +144,9 @@ SentenceModel SentenceModel::load(const std::string& folder, const SentenceOptio
   require(unused.empty(), "{}: {} weights are not part of the model that config.json describes, the first is {}",
           folder, unused.size(), unused.empty() ? "" : unused.front());
   m.graph_ = std::make_shared<Graph>(b.finish(std::span(&x, 1), {"embedding"}));
+  const std::shared_ptr<const Session> session =
+      options.session ? options.session : std::make_shared<const Session>(cpu_session());
+  m.executable_ = std::make_shared<const Executable>(session->compile(*m.graph_, options.compile));
   return m;
 }
 
@@ -152,11 +155,33 @@ std::vector<Index> SentenceModel::tokens(std::string_view text) const {
 }
 
 std::vector<double> SentenceModel::embed(std::string_view text) const {
-  const std::vector<Index> ids = tokens(text);
-  const auto n = static_cast<Index>(ids.size());
-  const Tensor inputs[] = {Tensor::of<std::int64_t>(DType::i64, {1, n}, ids),
-                           Tensor::of<double>(compute_, {1, n}, std::vector<double>(ids.size(), 1.0))};
-  return rlx::load<double>(evaluate(*graph_, inputs)[0]);
+  const std::string one(text);
+  return std::move(embed(std::span(&one, 1))[0]);
+}
+
+std::vector<std::vector<double>> SentenceModel::embed(std::span<const std::string> texts) const {
+  std::vector<std::vector<double>> all;
+  if (texts.empty()) return all;
+  std::vector<std::vector<Index>> ids;
+  std::size_t longest = 0;
+  for (const std::string& text : texts) longest = std::max(longest, ids.emplace_back(tokens(text)).size());
+  const std::size_t rows = texts.size();
+  std::vector<Index> padded(rows * longest, 0);
+  std::vector<double> real(rows * longest, 0.0);
+  for (std::size_t r = 0; r < rows; ++r) {
+    std::ranges::copy(ids[r], padded.begin() + static_cast<std::ptrdiff_t>(r * longest));
+    std::fill_n(real.begin() + static_cast<std::ptrdiff_t>(r * longest), ids[r].size(), 1.0);
+  }
+  const std::vector<Index> shape{static_cast<Index>(rows), static_cast<Index>(longest)};
+  const std::vector<Tensor> out = executable_->run({{"ids", Tensor::of<std::int64_t>(DType::i64, shape, padded)},
+                                                    {"mask", Tensor::of<double>(compute_, shape, real)}});
+  const std::vector<double> values = rlx::load<double>(out[0]);
+  const auto width = static_cast<std::ptrdiff_t>(dimensions());
+  for (std::size_t r = 0; r < rows; ++r) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(r) * width;
+    all.emplace_back(begin, begin + width);
+  }
+  return all;
 }
 
 }  // namespace rlx

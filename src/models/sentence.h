@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/encoder.h"
+#include "runtime/session.h"
 #include "text/wordpiece.h"
 
 namespace rlx {
@@ -27,6 +28,9 @@ struct SentenceOptions {
   std::optional<Index> max_tokens;
   /// Element type of weights and arithmetic: f32 or f64.
   DType compute = DType::f32;
+  /// Where the model runs; by default a session on the CPU with as many threads as the process may use.
+  std::shared_ptr<const Session> session = nullptr;
+  CompileOptions compile = {};
 };
 
 /// A sentence embedding model. Immutable after loading; safe to use from several threads.
@@ -40,11 +44,14 @@ class SentenceModel {
 
   /// Embedding of a text, `dimensions()` numbers.
   std::vector<double> embed(std::string_view text) const;
+  /// Embeddings of several texts in one run, padded to the longest; each has the bits that it has alone.
+  std::vector<std::vector<double>> embed(std::span<const std::string> texts) const;
   std::vector<Index> tokens(std::string_view text) const;
 
   Index dimensions() const { return encoder_.hidden; }
   /// Inputs `ids` i64[B,S] and `mask` [B,S]; output `embedding` [B,dimensions].
   const Graph& graph() const { return *graph_; }
+  const Executable& executable() const { return *executable_; }
   const EncoderConfig& encoder() const { return encoder_; }
   const SentenceConfig& sentence() const { return sentence_; }
   const WordPieceTokenizer& tokenizer() const { return *tokenizer_; }
@@ -55,6 +62,7 @@ class SentenceModel {
   DType compute_ = DType::f32;
   std::shared_ptr<const WordPieceTokenizer> tokenizer_;
   std::shared_ptr<const Graph> graph_;
+  std::shared_ptr<const Executable> executable_;
 };
 
 /// One vector [B,H] from hidden states x [B,S,H] over the positions where `mask` [B,S] is 1.

@@ -49,7 +49,7 @@ Session::Session(std::shared_ptr<Device> device, const SessionOptions& options)
     : device_(std::move(device)), executor_(options.executor) {
   ensure(device_ != nullptr, "a session has a device");
   require(options.threads >= 0, "{} threads are asked for, expected 0 or more", options.threads);
-  if (!executor_) executor_ = std::make_shared<ThreadPool>(options.threads);
+  if (!executor_) executor_ = options.threads == 0 ? shared_thread_pool() : std::make_shared<ThreadPool>(options.threads);
   weights_ = std::make_shared<WeightStore>(*device_);
 }
 

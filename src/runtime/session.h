@@ -9,7 +9,7 @@
 namespace rlx {
 
 struct SessionOptions {
-  /// Threads of one run, the caller included; 0: as many as the process may use.
+  /// Threads of one run, the caller included; 0: as many as the process may use, in a pool that all sessions share.
   int threads = 0;
   /// The host's own executor instead of a thread pool.
   std::shared_ptr<Executor> executor;

@@ -63,4 +63,6 @@ class CpuDevice final : public Device {
 
 std::shared_ptr<Device> cpu_device(std::span<const MakerRow> more) { return std::make_shared<CpuDevice>(more); }
 
+Session cpu_session(const SessionOptions& options) { return Session(cpu_device(), options); }
+
 }  // namespace rlx
