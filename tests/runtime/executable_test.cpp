@@ -1,43 +1,267 @@
-// Executables against the reference evaluator: shapes, views, states, errors, threads.
+// Executables against the reference evaluator: sizes, views, states, errors, threads.
 #include "runtime/executable.h"
 
 #include <gtest/gtest.h>
+
+#include <thread>
 
 #include "all_ops.h"
 #include "backend/cpu/cpu_device.h"
 #include "core/error.h"
 #include "runtime/evaluate.h"
-#include "runtime/session.h"
 
 namespace rlx {
 namespace {
 
 constexpr ExecutableOptions careful{.poison = true, .check = true};
 
-Session session(int threads = 1) { return Session(cpu_device(), {.threads = threads}); }
-
-Tensor ramp(std::vector<Index> shape, double start = -1, double step = 0.37) {
-  Tensor t(DType::f32, std::move(shape));
+Tensor ramp(std::vector<Index> shape, double start = -1, double step = 0.37, DType dtype = DType::f32) {
+  Tensor t(dtype, std::move(shape));
   std::vector<double> v(static_cast<std::size_t>(t.count()));
   for (std::size_t i = 0; i < v.size(); ++i) v[i] = start + step * static_cast<double>(i % 23);
   store<double>(t, v);
   return t;
 }
 
-TEST(Executable, RunsAProductWithASoftmaxAtSeveralSizes) {
-  Builder b;
-  const Dim s = Dim::symbol("S", 1, 64);
-  const Value x = b.input("x", {DType::f32, {s, 4}});
-  const Value w = constant(b, ramp({4, 6}));
-  const Graph g = b.finish({softmax(matmul(x, w))});
-  const Executable exe = session().compile(g, {}, careful);
-  for (const Index size : {1, 5, 64, 5}) {
-    const Tensor in = ramp({size, 4});
-    const std::vector<Tensor> got = exe.run({{"x", in}}), want = evaluate(g, {{"x", in}});
-    ASSERT_EQ(got[0].shape(), want[0].shape());
-    const auto a = load<double>(got[0]), e = load<double>(want[0]);
-    for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], e[i], 1e-6);
+void expect_close(const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].type().text(), want[i].type().text());
+    const auto a = load<double>(got[i]), e = load<double>(want[i]);
+    for (std::size_t k = 0; k < a.size(); ++k) EXPECT_NEAR(a[k], e[k], 2e-6) << "output " << i << " element " << k;
   }
+}
+
+void expect_same(const Graph& g, const NamedTensors& in) {
+  expect_close(cpu_session({.threads = 1}).compile(g, {}, careful).run(in), evaluate(g, in));
+}
+
+std::string message(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+// y = softmax(x w) for x [S,4].
+Graph softmax_graph() {
+  Builder b;
+  const Value x = b.input("x", {DType::f32, {Dim::symbol("S", 1, 64), 4}});
+  return b.finish({softmax(matmul(x, constant(b, ramp({4, 6}))))});
+}
+
+TEST(Executable, RunsAtSeveralSizesWithoutCompilingAgain) {
+  const Graph g = softmax_graph();
+  const Executable exe = cpu_session({.threads = 1}).compile(g, {}, careful);
+  for (const Index size : {1, 5, 64, 5}) {
+    const NamedTensors in{{"x", ramp({size, 4})}};
+    expect_close(exe.run(in), evaluate(g, in));
+  }
+}
+
+TEST(Executable, HandlesBindMemoryOfTheCaller) {
+  const Executable exe = cpu_session({.threads = 1}).compile(softmax_graph());
+  const InputHandle x = exe.input("x");
+  const OutputHandle y = exe.output(0);
+  const Tensor in = ramp({3, 4});
+  std::vector<float> out(18, -1);
+  const Index shape[] = {3, 6};
+  exe.run({x.bind(in)}, {y.bind({DType::f32, shape, out.data()})});
+  for (int row = 0; row < 3; ++row) {
+    float sum = 0;
+    for (int i = 0; i < 6; ++i) sum += out[static_cast<std::size_t>(row * 6 + i)];
+    EXPECT_NEAR(sum, 1, 1e-6);
+  }
+  EXPECT_EQ(exe.output_shapes(std::vector{x.bind(in)}), (std::vector<std::vector<Index>>{{3, 6}}));
+}
+
+TEST(Executable, OutputsThatAreInputsConstantsViewsAndTwice) {
+  Builder b;
+  const Value x = b.input("x", {DType::f32, {Dim::symbol("S", 1, 64), 4}});
+  const Value k = constant(b, ramp({2, 2})), sum = x + like(x, 1), view = transpose(sum, {1, 0});
+  const Graph g = b.finish({x, k, sum, view, sum, slice(sum, 1, 1, 3), reshape(sum, {x.dim(0) * 4})});
+  expect_same(g, {{"x", ramp({5, 4})}});
+}
+
+TEST(Executable, ViewsAreReadInPlaceOrCopied) {
+  Builder b;
+  const Dim n = Dim::symbol("N", 1, 64);
+  const Value x = b.input("x", {DType::f32, {n, 6}});
+  const Value a = x * like(x, 2), left = slice(a, 1, 0, 3), right = slice(a, 1, 3, 6);
+  const Value product = matmul(left, transpose(right, {1, 0})), s = softmax(transpose(a, {1, 0}));
+  const Value heads = transpose(reshape(a, {n, 2, 3}), {1, 0, 2});
+  const Graph g = b.finish({product, s, heads + like(heads, 1), sum(left + right, {1})});
+  for (const Index size : {1, 2, 7, 64}) expect_same(g, {{"x", ramp({size, 6})}});
+}
+
+TEST(Executable, SizesOfZeroAndRankZero) {
+  Builder b;
+  const Value x = b.input("x", {DType::f32, {Dim::symbol("N", 0, 8), 3}}), k = b.input("k", {DType::f32, {}});
+  const Graph g = b.finish({exp(x) * k, sum(x, {0, 1}), k + k, softmax(x)});
+  for (const Index size : {0, 1, 5}) expect_same(g, {{"x", ramp({size, 3})}, {"k", Tensor::scalar(DType::f32, 2)}});
+}
+
+TEST(Executable, StatesAreUpdatedInPlace) {
+  Builder b;
+  const Value x = b.input("x", {DType::f32, {4}}), total = b.input("total", {DType::f32, {4}});
+  const Value next = total + x;
+  b.state("total", total, next);
+  const Graph g = b.finish({next * like(next, 2), total});
+  const Executable exe = cpu_session({.threads = 1}).compile(g, {}, careful);
+  State state(g, {}), oracle(g, {});
+  for (int i = 0; i < 4; ++i) {
+    const NamedTensors in{{"x", ramp({4}, i)}};
+    expect_close(exe.run(in, {.state = &state}), evaluate(g, in, &oracle));
+    EXPECT_TRUE(identical(state.at("total"), oracle.at("total")));
+  }
+  EXPECT_EQ(message([&] { exe.run({{"x", ramp({4})}}); }), "the graph has 1 states, but no State is given");
+  EXPECT_EQ(message([&] { (void)exe.input("total"); }), "input total comes from a state");
+}
+
+TEST(Executable, StatesThatExchangeTheirValues) {
+  Builder b;
+  const Value x = b.input("x", {DType::f32, {4}}), p = b.input("p", {DType::f32, {4}}),
+              q = b.input("q", {DType::f32, {4}});
+  b.state("p", p, q);
+  b.state("q", q, p);
+  const Value r = b.input("r", {DType::f32, {2, 2}});
+  b.state("r", r, transpose(r, {1, 0}));
+  const Graph g = b.finish({x + p, transpose(r, {1, 0})});
+  const Executable exe = cpu_session({.threads = 1}).compile(g, {}, careful);
+  State state(g, {}), oracle(g, {});
+  for (State* s : {&state, &oracle}) {
+    s->set("p", ramp({4}, 1));
+    s->set("q", ramp({4}, 7));
+    s->set("r", ramp({2, 2}));
+  }
+  for (int i = 0; i < 3; ++i) {
+    const NamedTensors in{{"x", ramp({4}, i)}};
+    expect_close(exe.run(in, {.state = &state}), evaluate(g, in, &oracle));
+    for (const char* name : {"p", "q", "r"}) EXPECT_TRUE(identical(state.at(name), oracle.at(name))) << name;
+  }
+}
+
+TEST(Executable, ARunThatFailsMarksTheStateItHalfWrote) {
+  Builder b;
+  const Value total = b.input("total", {DType::f32, {4}}), index = b.input("i", {DType::i64, {1}});
+  const Value next = total + like(total, 1);
+  b.state("total", total, next);
+  const Graph g = b.finish({gather(next, index, 0)});
+  const Executable exe = cpu_session({.threads = 1}).compile(g);
+  State state(g, {});
+  exe.run({{"i", Tensor::of<std::int64_t>(DType::i64, {1}, {3})}}, {.state = &state});
+  const NamedTensors bad{{"i", Tensor::of<std::int64_t>(DType::i64, {1}, {4})}};
+  EXPECT_NE(message([&] { exe.run(bad, {.state = &state}); }).find("index 4"), std::string::npos);
+  if (message([&] { (void)state.at("total"); }) != "no error") state.set("total", ramp({4}));
+  exe.run({{"i", Tensor::of<std::int64_t>(DType::i64, {1}, {3})}}, {.state = &state});
+}
+
+TEST(Executable, BadBindingsAreErrorsAndTheProgramStaysUsable) {
+  const Executable exe = cpu_session({.threads = 1}).compile(softmax_graph());
+  const InputHandle x = exe.input("x");
+  const OutputHandle y = exe.output(0);
+  const Tensor in = ramp({3, 4});
+  std::vector<float> memory(64);
+  const Index shape[] = {3, 6}, wrong[] = {6, 3};
+  const MutableView out{DType::f32, shape, memory.data()};
+  const auto run = [&](std::vector<BoundInput> i, std::vector<BoundOutput> o) {
+    return message([&] { exe.run(i, o); });
+  };
+  EXPECT_EQ(run({}, {y.bind(out)}), "input x is missing");
+  EXPECT_EQ(run({x.bind(in), x.bind(in)}, {y.bind(out)}), "input x is bound twice");
+  EXPECT_EQ(run({x.bind(in)}, {}), "0 outputs are bound, the program has 1");
+  EXPECT_EQ(run({x.bind(in)}, {y.bind(out), y.bind(out)}), "output 0 is bound twice");
+  EXPECT_EQ(run({x.bind(in)}, {y.bind({DType::f32, wrong, memory.data()})}), "output 0 is f32[6,3], expected f32[3,6]");
+  EXPECT_EQ(run({x.bind(in)}, {y.bind({DType::f64, shape, memory.data()})}), "output 0 is f64[3,6], expected f32[3,6]");
+  EXPECT_EQ(run({x.bind(in)}, {y.bind({DType::f32, shape, nullptr})}), "output 0 has no memory");
+  EXPECT_EQ(run({x.bind(ramp({3, 5}))}, {y.bind(out)}), "input x is f32[3,5]: size 4 is 5, expected 4");
+  EXPECT_EQ(run({x.bind(ramp({65, 4}))}, {y.bind(out)}),
+            "input x is f32[65,4]: size 65 of S is outside its bounds 1..64");
+  EXPECT_EQ(run({x.bind(ramp({3}))}, {y.bind(out)}), "input x is f32[3], expected f32[S,4]");
+  EXPECT_EQ(run({x.bind(ramp({3, 4}, 0, 1, DType::f64))}, {y.bind(out)}), "input x is f64[3,4], expected f32[S,4]");
+  EXPECT_EQ(message([&] { exe.run({{"z", in}}); }), "there is no input \"z\", expected one of x");
+  EXPECT_EQ(message([&] { (void)exe.output(1); }), "there is no output 1, the program has 1");
+  EXPECT_EQ(message([&] { (void)exe.output("y"); }), "there is no output \"y\", expected one of ");
+  EXPECT_EQ(run({x.bind(in)}, {y.bind(out)}), "no error");
+}
+
+TEST(Executable, DeadlineAndCancellationEndARun) {
+  const Executable exe = cpu_session({.threads = 1}).compile(softmax_graph());
+  const NamedTensors in{{"x", ramp({3, 4})}};
+  CancelToken token;
+  token.cancel();
+  EXPECT_NE(message([&] { exe.run(in, {.cancel = &token}); }).find("cancelled"), std::string::npos);
+  token.reset();
+  EXPECT_EQ(message([&] { exe.run(in, {.cancel = &token}); }), "no error");
+  EXPECT_NE(message([&] { exe.run(in, {.deadline = std::chrono::steady_clock::now()}); }).find("deadline"),
+            std::string::npos);
+}
+
+TEST(Executable, RunsFromEightThreadsAtOnce) {
+  const Graph g = softmax_graph();
+  const Executable exe = cpu_session({.threads = 2}).compile(g);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (Index t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (Index i = 0; i < 40; ++i) {
+        const NamedTensors in{{"x", ramp({1 + (t * 7 + i) % 64, 4}, static_cast<double>(t))}};
+        if (!identical(exe.run(in)[0], exe.run(in)[0])) ++wrong;
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Executable, TheLastBindingsAreKept) {
+  const Executable exe = cpu_session({.threads = 1}).compile(softmax_graph(), {}, {.bindings = 2});
+  for (int round = 0; round < 3; ++round) {
+    for (const Index size : {1, 2, 3, 4}) EXPECT_EQ(exe.run({{"x", ramp({size, 4})}})[0].shape()[0], size);
+  }
+  EXPECT_THROW(cpu_session().compile(softmax_graph(), {}, {.bindings = 0}), Error);
+}
+
+TEST(Executable, EqualConstantsArePackedOnce) {
+  const Session session = cpu_session({.threads = 1});
+  const Graph g = softmax_graph();
+  const Executable first = session.compile(g);
+  const Index packed = first.memory().weights;
+  EXPECT_GT(packed, 0);
+  const Executable second = session.compile(g);
+  EXPECT_EQ(second.memory().weights, packed);
+}
+
+TEST(Executable, SizesThatNoInputShowsComeFromTheOptions) {
+  Builder b;
+  const Value x = b.input("x", {DType::f32, {1}});
+  const Graph g = b.finish({broadcast(x, {Dim::symbol("N", 1, 8)})});
+  const Executable exe = cpu_session({.threads = 1}).compile(g, {}, careful);
+  const NamedTensors in{{"x", ramp({1})}};
+  EXPECT_EQ(message([&] { exe.run(in); }), "size symbol N has no value: no input shows it alone");
+  const DimEnv dims{{"N", 3}}, far{{"N", 9}};
+  EXPECT_EQ(exe.run(in, {.dims = &dims})[0].shape(), std::vector<Index>{3});
+  EXPECT_EQ(message([&] { exe.run(in, {.dims = &far}); }), "size symbol N is 9, outside its bounds 1..8");
+}
+
+TEST(Executable, ReportsItsStepsAndMemory) {
+  const Executable exe = cpu_session({.threads = 1}).compile(softmax_graph());
+  const RunReport r = exe.report({{"S", 10}});
+  ASSERT_EQ(r.steps.size(), 2U);
+  EXPECT_EQ(r.device, "cpu");
+  EXPECT_GT(r.packed_bytes, 0);
+  EXPECT_EQ(r.steps[1].waits_for, std::vector<std::uint32_t>{0});
+  EXPECT_GE(r.steps[1].bytes_read, 10 * 6 * 4);
+  EXPECT_EQ(message([&] { (void)exe.report({}); }), "size symbol S has no value");
+}
+
+TEST(Executable, EmptyPrograms) {
+  Builder b;
+  (void)b.input("x", {DType::f32, {2}});
+  const Graph g = b.finish({});
+  EXPECT_TRUE(cpu_session({.threads = 1}).compile(g).run({{"x", ramp({2})}}).empty());
 }
 
 }  // namespace
