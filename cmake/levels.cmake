@@ -20,7 +20,8 @@ function(rlx_add_levels target)
     target_link_libraries(${objects} PRIVATE rlx_flags)
     target_compile_definitions(${objects} PRIVATE RLX_LEVEL=${level})
     target_compile_options(${objects} PRIVATE -O2 ${rlx_level_flags_${level}}
-      -fno-exceptions -fno-rtti -fno-threadsafe-statics)
+      -fno-exceptions -fno-rtti -fno-threadsafe-statics
+      $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized>)  # the AVX-512 headers of g++ 12 read their undefined values
     set_target_properties(${objects} PROPERTIES UNITY_BUILD OFF)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
   endforeach()

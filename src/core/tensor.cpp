@@ -9,6 +9,7 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "core/round_to_odd.h"
 
 namespace rlx {
 
@@ -131,19 +132,6 @@ T decode(DType type, std::uint64_t code) {
   }
 }
 
-// The f64 from which a narrower float is rounded as if from `value` itself: cut to 53 bits, the last one set when a bit
-// was lost (round to odd).
-template <class T>
-double for_narrowing(T value) {
-  const bool negative = value < 0;
-  const std::uint64_t magnitude = negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
-  const int lost = std::max(0, static_cast<int>(std::bit_width(magnitude)) - 53);
-  const std::uint64_t kept = magnitude >> lost;
-  const std::uint64_t odd = kept << lost == magnitude ? kept : kept | 1;
-  const double v = std::ldexp(static_cast<double>(odd), lost);
-  return negative ? -v : v;
-}
-
 template <class T>
 std::uint64_t encode(DType type, T value) {
   if constexpr (std::is_same_v<T, std::complex<double>>) {
@@ -156,7 +144,7 @@ std::uint64_t encode(DType type, T value) {
     switch (info(type).kind) {
       case DTypeClass::real:
         if constexpr (std::is_integral_v<T>) {
-          if (type != DType::f64) return encode_float(type, for_narrowing(value));
+          if (type != DType::f64) return encode_float(type, round_to_odd(value));
         }
         return encode_float(type, static_cast<double>(value));
       case DTypeClass::complex:

@@ -1,5 +1,5 @@
 // Opens core/simd.h to tests, compiled once per level.
-#include "core/simd.h"
+#include "core/simd_math.h"
 #include "core/simd_probe.kernel.h"
 
 namespace rlx::RLX_LEVEL {

@@ -1,7 +1,7 @@
-// Packs that matmul has beside those of core/simd.h: f64, unsigned integers, complex numbers.
+// Packs that matmul has beside those of core/simd.h and simd_f64.h: unsigned integers, complex numbers.
 #pragma once
 
-#include "core/simd.h"
+#include "core/simd_f64.h"
 
 namespace rlx::RLX_LEVEL {
 
@@ -9,41 +9,6 @@ using Bits8 = unsigned char;
 using Bits16 = unsigned short;
 using Bits32 = unsigned int;
 using Bits64 = unsigned long;
-
-#if defined(__AVX512F__)
-
-struct F64 {
-  static constexpr Index lanes = 8;
-  __m512d v;
-};
-inline F64 splat(double x) { return {_mm512_set1_pd(x)}; }
-inline F64 load(const double* p) { return {_mm512_loadu_pd(p)}; }
-inline void store(double* p, F64 a) { _mm512_storeu_pd(p, a.v); }
-inline F64 fma(F64 a, F64 b, F64 c) { return {_mm512_fmadd_pd(a.v, b.v, c.v)}; }
-
-#elif defined(__AVX2__)
-
-struct F64 {
-  static constexpr Index lanes = 4;
-  __m256d v;
-};
-inline F64 splat(double x) { return {_mm256_set1_pd(x)}; }
-inline F64 load(const double* p) { return {_mm256_loadu_pd(p)}; }
-inline void store(double* p, F64 a) { _mm256_storeu_pd(p, a.v); }
-inline F64 fma(F64 a, F64 b, F64 c) { return {_mm256_fmadd_pd(a.v, b.v, c.v)}; }
-
-#else
-
-struct F64 {
-  static constexpr Index lanes = 2;
-  __m128d v;
-};
-inline F64 splat(double x) { return {_mm_set1_pd(x)}; }
-inline F64 load(const double* p) { return {_mm_loadu_pd(p)}; }
-inline void store(double* p, F64 a) { _mm_storeu_pd(p, a.v); }
-inline F64 fma(F64 a, F64 b, F64 c) { return {_mm_add_pd(_mm_mul_pd(a.v, b.v), c.v)}; }
-
-#endif
 
 /// Unsigned integers as wide as a pack of f32, in the compiler's own vectors; they wrap.
 template <class T>

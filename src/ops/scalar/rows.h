@@ -2,7 +2,8 @@
 // definition and the gradient, a SIMD pack the kernel. Includes nothing, so that level objects may use it.
 //
 // A row states `value(x)` and its derivative `slope(x, y)`, y being value(x). A `primitive` row is its own meaning; the
-// others are definitions. `flat` rows have derivative 0. Forms are chosen so that no finite input overflows on the way.
+// others are definitions. `flat` rows have derivative 0. `wide` rows amplify the rounding of what they compute on the
+// way: packs of f32 compute them in f64. Forms are chosen so that no finite input overflows on the way.
 #pragma once
 
 #ifndef RLX_LEVEL
@@ -20,37 +21,39 @@ inline constexpr double two_over_sqrt_pi = 1.12837916709551257390, sqrt_two_over
   static constexpr const char* name = text;     \
   static constexpr unsigned domains = (domain); \
   static constexpr bool primitive = false, flat = false
+#define RLX_NARROW static constexpr bool wide = false
+#define RLX_WIDE static constexpr bool wide = true
 
 // A primitive function F with derivative expression S of x and y.
-#define RLX_PRIMITIVE(Type, text, domain, F, S)                  \
-  struct Type {                                                  \
-    static constexpr const char* name = text;                    \
-    static constexpr unsigned domains = (domain);                \
-    static constexpr bool primitive = true, flat = false;        \
-    template <class T>                                           \
-    static T value(T x) {                                        \
-      return F(x);                                               \
-    }                                                            \
-    template <class T>                                           \
-    static T slope([[maybe_unused]] T x, [[maybe_unused]] T y) { \
-      return S;                                                  \
-    }                                                            \
+#define RLX_PRIMITIVE(Type, text, domain, F, S)                         \
+  struct Type {                                                         \
+    static constexpr const char* name = text;                           \
+    static constexpr unsigned domains = (domain);                       \
+    static constexpr bool primitive = true, flat = false, wide = false; \
+    template <class T>                                                  \
+    static T value(T x) {                                               \
+      return F(x);                                                      \
+    }                                                                   \
+    template <class T>                                                  \
+    static T slope([[maybe_unused]] T x, [[maybe_unused]] T y) {        \
+      return S;                                                         \
+    }                                                                   \
   };
 
 // A primitive function F whose derivative is 0.
-#define RLX_FLAT(Type, text, domain, F)                  \
-  struct Type {                                          \
-    static constexpr const char* name = text;            \
-    static constexpr unsigned domains = (domain);        \
-    static constexpr bool primitive = true, flat = true; \
-    template <class T>                                   \
-    static T value(T x) {                                \
-      return F(x);                                       \
-    }                                                    \
-    template <class T>                                   \
-    static T slope(T x, T) {                             \
-      return like(x, 0);                                 \
-    }                                                    \
+#define RLX_FLAT(Type, text, domain, F)                                \
+  struct Type {                                                        \
+    static constexpr const char* name = text;                          \
+    static constexpr unsigned domains = (domain);                      \
+    static constexpr bool primitive = true, flat = true, wide = false; \
+    template <class T>                                                 \
+    static T value(T x) {                                              \
+      return F(x);                                                     \
+    }                                                                  \
+    template <class T>                                                 \
+    static T slope(T x, T) {                                           \
+      return like(x, 0);                                               \
+    }                                                                  \
   };
 
 RLX_PRIMITIVE(Neg, "neg", reals | integers | complexes, -, like(x, -1))
@@ -79,6 +82,7 @@ RLX_FLAT(Sign, "sign", reals | integers, sign)
 
 struct Relu {
   RLX_ROW_HEAD(Relu, "relu", reals | integers);
+  RLX_NARROW;
   template <class T>
   static T value(T x) {  // a NaN is not equal to itself, and stays
     return select(less(like(x, 0), x), x, select(equal(x, x), like(x, 0), x));
@@ -91,6 +95,7 @@ struct Relu {
 
 struct Relu6 {
   RLX_ROW_HEAD(Relu6, "relu6", reals);
+  RLX_NARROW;
   template <class T>
   static T value(T x) {
     return minimum(maximum(x, like(x, 0)), like(x, 6));
@@ -104,6 +109,7 @@ struct Relu6 {
 
 struct Rsqrt {
   RLX_ROW_HEAD(Rsqrt, "rsqrt", reals);
+  RLX_NARROW;
   template <class T>
   static T value(T x) {
     return like(x, 1) / sqrt(x);
@@ -116,6 +122,7 @@ struct Rsqrt {
 
 struct Reciprocal {
   RLX_ROW_HEAD(Reciprocal, "reciprocal", reals);
+  RLX_NARROW;
   template <class T>
   static T value(T x) {
     return like(x, 1) / x;
@@ -128,6 +135,7 @@ struct Reciprocal {
 
 struct Silu {
   RLX_ROW_HEAD(Silu, "silu", reals);
+  RLX_NARROW;
   template <class T>
   static T value(T x) {
     return x * sigmoid(x);
@@ -141,6 +149,7 @@ struct Silu {
 
 struct Gelu {
   RLX_ROW_HEAD(Gelu, "gelu", reals);
+  RLX_WIDE;
   template <class T>
   static T value(T x) {
     return like(x, 0.5) * x * erfc(like(x, -sqrt_half) * x);
@@ -153,6 +162,7 @@ struct Gelu {
 
 struct GeluTanh {
   RLX_ROW_HEAD(GeluTanh, "gelu_tanh", reals);
+  RLX_WIDE;
   template <class T>
   static T twice_inner(T x) {
     return like(x, 2 * sqrt_two_over_pi) * (x + like(x, 0.044715) * (x * x * x));
@@ -172,6 +182,7 @@ struct GeluTanh {
 
 struct LogSigmoid {
   RLX_ROW_HEAD(LogSigmoid, "log_sigmoid", reals);
+  RLX_NARROW;
   template <class T>
   static T value(T x) {
     return -softplus(-x);
@@ -184,6 +195,7 @@ struct LogSigmoid {
 
 struct Elu {
   RLX_ROW_HEAD(Elu, "elu", reals);
+  RLX_NARROW;
   template <class T>
   static T value(T x) {
     return select(less(like(x, 0), x), x, expm1(select(less(like(x, 0), x), like(x, 0), x)));
@@ -196,6 +208,7 @@ struct Elu {
 
 struct HardSigmoid {
   RLX_ROW_HEAD(HardSigmoid, "hard_sigmoid", reals);
+  RLX_WIDE;
   template <class T>
   static T value(T x) {
     return minimum(maximum(x / like(x, 6) + like(x, 0.5), like(x, 0)), like(x, 1));
@@ -208,6 +221,7 @@ struct HardSigmoid {
 
 struct HardSwish {
   RLX_ROW_HEAD(HardSwish, "hard_swish", reals);
+  RLX_NARROW;
   template <class T>
   static T value(T x) {
     return x * (minimum(maximum(x + like(x, 3), like(x, 0)), like(x, 6)) / like(x, 6));
@@ -221,6 +235,7 @@ struct HardSwish {
 
 struct Mish {
   RLX_ROW_HEAD(Mish, "mish", reals);
+  RLX_WIDE;
   template <class T>
   static T value(T x) {
     return x * tanh(softplus(x));
@@ -234,6 +249,7 @@ struct Mish {
 
 struct Softsign {
   RLX_ROW_HEAD(Softsign, "softsign", reals);
+  RLX_NARROW;
   template <class T>
   static T value(T x) {
     return x / (like(x, 1) + abs(x));
@@ -246,6 +262,8 @@ struct Softsign {
 };
 
 #undef RLX_ROW_HEAD
+#undef RLX_NARROW
+#undef RLX_WIDE
 #undef RLX_PRIMITIVE
 #undef RLX_FLAT
 

@@ -4,7 +4,9 @@
 #include "ops/broadcast/broadcast.h"
 #include "ops/cast/cast.h"
 #include "ops/constant/constant.h"
+#include "ops/scalar/binary_rows.h"
 #include "ops/scalar/scalar.h"
+#include "ops/scalar/scalar_integers.h"
 #include "ops/scalar/scalar_parts.h"
 #include "ops/scalar/scalar_reference.h"
 
@@ -190,10 +192,10 @@ struct Div : RowBase {
   template <class T>
   static Num<T> apply(Num<T> a, Num<T> b, int) {
     if constexpr (std::is_integral_v<T>) {
-      require(b.v != 0, "integer {} is divided by 0", a.v);
-      if (std::is_signed_v<T> && b.v == static_cast<T>(-1)) return -a;  // the least integer wraps
+      return detail::whole_div(a, b);
+    } else {
+      return a / b;
     }
-    return a / b;
   }
   static Grads grads(Value, Value b, Value y, Value u) {
     const Value da = u / conj(b);
@@ -257,21 +259,10 @@ struct Pow : RowBase {
   static constexpr bool positive = true;
   template <class T>
   static Num<T> apply(Num<T> a, Num<T> b, int) {
-    if constexpr (!std::is_integral_v<T>) {
-      return pow(a, b);
+    if constexpr (std::is_integral_v<T>) {
+      return detail::whole_pow(a, b);
     } else {
-      if (std::is_signed_v<T> && static_cast<std::int64_t>(b.v) < 0) {
-        require(a.v != 0, "integer 0 is raised to the negative power {}", b.v);
-        if (a.v == 1) return a;
-        if (static_cast<std::int64_t>(a.v) == -1) return {b.v % 2 == 0 ? static_cast<T>(1) : a.v};
-        return {0};
-      }
-      Num<T> y{1};
-      for (auto n = static_cast<std::uint64_t>(b.v); n != 0; n >>= 1) {
-        if (n & 1) y = y * a;
-        a = a * a;
-      }
-      return y;
+      return pow(a, b);
     }
   }
   static Grads grads(Value a, Value b, Value y, Value u) {
@@ -295,8 +286,7 @@ struct Fmod : RowBase {
   template <class T>
   static Num<T> apply(Num<T> a, Num<T> b, int) {
     if constexpr (std::is_integral_v<T>) {
-      require(b.v != 0, "integer {} is divided by 0", a.v);
-      return {b.v == static_cast<T>(-1) && std::is_signed_v<T> ? T(0) : static_cast<T>(a.v % b.v)};
+      return detail::whole_fmod(a, b);
     } else {
       return fmod(a, b);
     }
@@ -368,13 +358,6 @@ struct ShiftRight : RowBase {
 };
 
 }  // namespace
-
-// clang-format off
-#define RLX_BINARY_ROWS(X) \
-  X(Add, add) X(Sub, sub) X(Mul, mul) X(Div, div) X(Maximum, maximum) X(Minimum, minimum) X(Pow, pow) \
-  X(Fmod, fmod) X(Atan2, atan2) X(And, bitwise_and) X(Or, bitwise_or) X(Xor, bitwise_xor) \
-  X(ShiftLeft, shift_left) X(ShiftRight, shift_right)
-// clang-format on
 
 #define RLX_BUILD_BINARY(Type, function) \
   Value function(Value a, Value b) { return a.builder->emit_one(binary_op<Type>, NoAttrs{}, {a, b}); }
