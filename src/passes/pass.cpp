@@ -2,6 +2,7 @@
 #include "passes/pass.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/error.h"
 #include "ir/outline.h"
@@ -10,6 +11,7 @@
 #include "ir/verify.h"
 #include "passes/passes.h"
 #include "passes/recognise.h"
+#include "passes/verify_numerics.h"
 
 namespace rlx {
 
@@ -42,6 +44,8 @@ Graph run_passes(const Graph& g, std::span<const Pass> passes, PassContext& cont
   check_names(context.options.disabled, passes);
   check_names(context.options.print_after, passes);
   verify(g);
+  std::optional<NumericsCheck> numerics;
+  if (context.options.verify_numerics) numerics.emplace(g, context);
   Graph current = g;
   for (const Pass& p : passes) {
     if (context.options.disabled.contains(p.name)) continue;
@@ -50,6 +54,7 @@ Graph run_passes(const Graph& g, std::span<const Pass> passes, PassContext& cont
     Graph next = p.run(current, context);
     const auto time = std::chrono::steady_clock::now() - begin;
     check_result(p, current, next);
+    if (numerics) numerics->compare(p, next);
     context.report.timings.push_back({std::string(p.name), time, current.nodes.size(), next.nodes.size()});
     if (context.options.print_after.contains(p.name)) context.remark(print(next));
     current = std::move(next);
@@ -66,6 +71,8 @@ std::span<const Pass> all_passes() {
        fold_constants},
       {"simplify-algebra", "Applies identities that hold bit by bit for all inputs, and leaves out moves of nothing.",
        simplify_algebra},
+      {"absorb-layout", "Takes transposes and reshapes into matmul and attention, or moves them until they cancel.",
+       absorb_layout},
       {"drop-dead", "Leaves out nodes that neither outputs nor states need.",
        [](const Graph& g, PassContext& c) {
          Graph r = drop_dead(g);

@@ -31,6 +31,7 @@ struct DeviceInfo {
 struct CompileOptions {
   std::set<std::string, std::less<>> disabled;     // passes that are left out
   std::set<std::string, std::less<>> print_after;  // passes whose result goes to the report
+  bool verify_numerics = false;                    // compares results before and after every pass
 };
 
 /// One thing that a pass did, or did not do and why.
@@ -65,11 +66,15 @@ struct Pass {
   std::string_view name;  // a verb phrase with dashes
   std::string_view doc;
   Graph (*run)(const Graph&, PassContext&);
+  /// How much results may change, relative to the largest magnitude of each; 0: by no bit (one NaN is like another).
+  /// Half types may change by one unit in the last place as soon as this is not 0.
+  double tolerance = 0;
 };
 
 /// Runs passes in order, leaving out disabled ones. The graph is verified first (Error), and again after each pass,
-/// with its interface compared to the one before; a broken one is an InternalError that names the pass. Throws Error
-/// when `options` name an unknown pass.
+/// with its interface compared to the one before; a broken one is an InternalError that names the pass. With
+/// verify_numerics so is one that changes results (see verify_numerics.h). Throws Error when `options` name an unknown
+/// pass.
 Graph run_passes(const Graph& g, std::span<const Pass> passes, PassContext& context);
 
 /// The passes that rlx has, by name.

@@ -15,4 +15,8 @@ Graph fold_constants(const Graph& g, PassContext& context);
 /// A power of 2 becomes a product, which is the correctly rounded form of it.
 Graph simplify_algebra(const Graph& g, PassContext& context);
 
+/// Moves transposes and reshapes towards the outputs, behind elementwise ops, until they cancel or become flags of
+/// matmul and attention. A transpose that something else reads stays, so that nothing is done twice. Keeps every bit.
+Graph absorb_layout(const Graph& g, PassContext& context);
+
 }  // namespace rlx
