@@ -1,0 +1,151 @@
+// Matrix products, norms of layers, and the branch whose condition is known.
+#include "core/error.h"
+#include "io/onnx/importer.h"
+#include "io/onnx/norms.h"
+#include "ops/broadcast/broadcast.h"
+#include "ops/constant/constant.h"
+#include "ops/layer_norm/layer_norm.h"
+#include "ops/matmul/matmul.h"
+#include "ops/reduce/reduce.h"
+#include "ops/reshape/reshape.h"
+#include "ops/scalar/scalar.h"
+
+namespace rlx::onnx {
+
+namespace {
+
+// Whether a vector of factors has the sizes of the axes from `axis` on, as the ops of rlx want them.
+bool fits(Value x, Value factors, Index axis) {
+  const std::vector<Dim>& dims = x.type().dims;
+  return std::vector<Dim>(dims.begin() + axis, dims.end()) == factors.type().dims;
+}
+
+std::vector<Index> axes_from(Index axis, Index rank) {
+  std::vector<Index> all;
+  for (; axis < rank; ++axis) all.push_back(axis);
+  return all;
+}
+
+}  // namespace
+
+Value layer_norm_of(Value x, Value gamma, std::optional<Value> beta, Index axis, double epsilon) {
+  const NormAttrs attrs{axis, epsilon};
+  if (!fits(x, gamma, axis) || (beta && !fits(x, *beta, axis))) {
+    const Value y = layer_norm(x, attrs) * gamma;
+    return beta ? y + *beta : y;
+  }
+  return beta ? layer_norm(x, gamma, *beta, attrs) : layer_norm(x, gamma, attrs);
+}
+
+Value rms_norm_of(Value x, Value gamma, Index axis, double epsilon) {
+  const NormAttrs attrs{axis, epsilon};
+  return fits(x, gamma, axis) ? rms_norm(x, gamma, attrs) : rms_norm(x, attrs) * gamma;
+}
+
+namespace {
+
+Values matmul_operator(NodeArgs& n) {
+  n.expect(2, 2);
+  return {matmul(n[0], n[1])};
+}
+
+Values gemm(NodeArgs& n) {
+  n.expect(2, 3);
+  const double alpha = n.real("alpha", 1), beta = n.real("beta", 1);
+  const bool left = n.integer("transA", 0) != 0, right = n.integer("transB", 0) != 0;
+  require(n[0].rank() == 2 && n[1].rank() == 2, "operands are {} and {}, expected rank 2", n[0].type().text(),
+          n[1].type().text());
+  Value y = matmul(n[0], n[1], {left, right});
+  if (alpha != 1) y = y * like(y, alpha);
+  if (!n.has(2)) return {y};
+  const Value c = beta == 1 ? n[2] : n[2] * like(n[2], beta);
+  require(c.rank() <= 2, "operand 2 is {}, expected rank 2 or less", c.type().text());
+  return {y + c};
+}
+
+double stated_epsilon(NodeArgs& n, double standard) {
+  const Index stash = n.integer("stash_type", 1);
+  require(stash == 1, "stash_type {} is not supported, only 1 (FLOAT) is", stash);
+  return n.real("epsilon", standard);
+}
+
+Values layer_normalization(NodeArgs& n) {
+  n.expect(2, 3);
+  const Value x = n[0];
+  const Index axis = axis_of(n.integer("axis", -1), x.rank());
+  const double epsilon = stated_epsilon(n, 1e-5F);
+  const Value y = layer_norm_of(x, n[1], n.optional(2), axis, epsilon);
+  if (!n.wants(1) && !n.wants(2)) return {y};
+  require(x.dtype() == DType::f32 || x.dtype() == DType::f64, "results 1 and 2 of element type {} are not supported",
+          name(x.dtype()));
+  const std::vector<Index> axes = axes_from(axis, x.rank());
+  const Value middle = mean(x, axes, true), apart = x - middle, variance = mean(apart * apart, axes, true);
+  return {y, middle, rsqrt(variance + like(variance, epsilon))};
+}
+
+Values rms_normalization(NodeArgs& n) {
+  n.expect(2, 2);
+  const Index axis = axis_of(n.integer("axis", -1), n[0].rank());
+  return {rms_norm_of(n[0], n[1], axis, stated_epsilon(n, 1e-5F))};
+}
+
+Values batch_normalization(NodeArgs& n) {
+  n.expect(5, 5);
+  n.ignore("momentum");
+  require(n.integer("training_mode", 0) == 0, "training_mode is not 0");
+  require(n.integer("spatial", 1) == 1, "spatial is not 1");
+  const Value x = n[0];
+  require(x.rank() >= 2, "operand is {}, expected rank 2 or more", x.type().text());
+  std::vector<Dim> dims(static_cast<std::size_t>(x.rank() - 1), Dim(1));
+  const auto channel = [&](std::size_t i) {
+    const Value v = n[i];
+    require(v.rank() == 1, "operand {} is {}, expected rank 1", i, v.type().text());
+    dims[0] = v.dim(0);
+    return reshape(v, dims);
+  };
+  const Value scale = channel(1), bias = channel(2), middle = channel(3), variance = channel(4);
+  const Value factor = scale / sqrt(variance + like(variance, n.real("epsilon", 1e-5F)));
+  return {(x - middle) * factor + bias};
+}
+
+// The branch that runs, where sizes decide.
+Values if_operator(NodeArgs& n) {
+  n.expect(1, 1);
+  const std::vector<Dim> condition = n.sizes(0);
+  const GraphProto &then = n.graph("then_branch"), &otherwise = n.graph("else_branch");
+  require(condition.size() == 1 && condition[0].is_constant(), "the condition is not one known bool");
+  const GraphProto& g = condition[0] == Dim(0) ? otherwise : then;
+  require(n.frame().depth < deepest, "branches are nested deeper than {}", deepest);
+  require(g.inputs.empty(), "a branch has inputs");
+  Scope scope;
+  scope.parent = n.frame().scope;
+  Frame inner = n.frame();
+  inner.scope = &scope;
+  ++inner.depth;
+  n.importer().initializers(g, scope);
+  n.importer().nodes(g.nodes, inner);
+  Values out;
+  for (const ValueInfo& o : g.outputs) {
+    const auto v = n.importer().find(o.name, inner, &n.node());
+    require(v.has_value(), "a node of the branch cannot be imported");
+    out.push_back(*v);
+  }
+  return out;
+}
+
+}  // namespace
+
+OperatorRows product_rows() {
+  static constexpr OperatorRow rows[] = {
+      {"MatMul", 1, matmul_operator},
+      {"Gemm", 7, gemm},
+      {"LayerNormalization", 17, layer_normalization},
+      {"RMSNormalization", 23, rms_normalization},
+      {"SimplifiedLayerNormalization", 1, rms_normalization},
+      {"BatchNormalization", 7, batch_normalization},
+      {"If", 1, if_operator},
+  };
+  return rows;
+}
+
+}  // namespace rlx::onnx

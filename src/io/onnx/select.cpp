@@ -1,0 +1,293 @@
+// Parts of tensors: gather, slice, split, pad, where, top-k, triangles.
+#include <algorithm>
+#include <limits>
+
+#include "core/error.h"
+#include "io/onnx/importer.h"
+#include "ops/broadcast/broadcast.h"
+#include "ops/cast/cast.h"
+#include "ops/constant/constant.h"
+#include "ops/gather/gather.h"
+#include "ops/iota/iota.h"
+#include "ops/pad/pad.h"
+#include "ops/reshape/reshape.h"
+#include "ops/scalar/scalar.h"
+#include "ops/scatter_add_along/scatter_add_along.h"
+#include "ops/slice/slice.h"
+#include "ops/take_along/take_along.h"
+#include "ops/topk/topk.h"
+
+namespace rlx::onnx {
+
+namespace {
+
+Values gather_operator(NodeArgs& n) {
+  n.expect(2, 2);
+  return {gather(n[0], n[1], n.integer("axis", 0))};
+}
+
+Values gather_elements(NodeArgs& n) {
+  n.expect(2, 2);
+  return {take_along(n[0], n[1], n.integer("axis", 0))};
+}
+
+// The rows of `indices` name elements of the first axes of `x`, which become one axis; an index out of range makes the
+// position one that no axis has.
+Values gather_nd(NodeArgs& n) {
+  n.expect(2, 2);
+  const Value x = n[0], indices = n[1];
+  require(n.integer("batch_dims", 0) == 0, "batch_dims is not 0");
+  require(indices.dtype() == DType::i64 && indices.rank() >= 1, "indices are {}, expected i64", indices.type().text());
+  const Dim& depth = indices.dim(-1);
+  require(depth.is_constant() && depth.constant() >= 1 && depth.constant() <= x.rank(),
+          "the last size of the indices is {}, expected 1 to {}", depth.text(), x.rank());
+  const Index k = depth.constant();
+  std::vector<Dim> rest(x.type().dims.begin() + k, x.type().dims.end());
+  std::vector<Dim> table{product(std::span(x.type().dims).first(static_cast<std::size_t>(k)))};
+  table.insert(table.end(), rest.begin(), rest.end());
+  std::vector<Dim> heads(indices.type().dims.begin(), indices.type().dims.end() - 1);
+  std::optional<Value> position, inside;
+  for (Index i = 0; i < k; ++i) {
+    const Value column = reshape(slice(indices, -1, i, i + 1), heads);
+    if (k == 1) return {gather(x, column, 0)};
+    const Value extent = n.known(DType::i64, {x.dim(i)}, false), zero = like(column, 0);
+    const Value ok = bitwise_and(less(column, extent), less_equal(-extent, column));
+    const Value at = select(less(column, zero), column + extent, column);
+    position = position ? *position * extent + at : at;
+    inside = inside ? bitwise_and(*inside, ok) : ok;
+  }
+  const Value nowhere = constant(n.builder(), Tensor::of<std::int64_t>(DType::i64, {}, {Index{1} << 62}));
+  return {gather(reshape(x, table), select(*inside, *position, nowhere), 0)};
+}
+
+Values scatter_elements(NodeArgs& n) {
+  n.expect(3, 3);
+  const std::string reduction = n.string("reduction", "none");
+  require(reduction == "add", "reduction {} is not supported, only add is", in_quotes(reduction));
+  const Value x = n[0];
+  return {x + scatter_add_along(n[2], n[1], n.integer("axis", 0), x.type().dims)};
+}
+
+Values where(NodeArgs& n) {
+  n.expect(3, 3);
+  const Value c = n[0], a = n[1], b = n[2];
+  require(c.dtype() == DType::boolean, "the condition is {}, expected bool", c.type().text());
+  const auto known = n.importer().known(c), x = n.importer().known(a), y = n.importer().known(b);
+  const bool shapes = known && x && y && is_integer(a.dtype()) && a.dtype() == b.dtype();
+  if (!shapes) return {select(c, a, b)};
+  const std::size_t count = std::max({known->size(), x->size(), y->size()});
+  std::vector<Dim> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto at = [&](const std::vector<Dim>& v) -> const Dim& {
+      require(v.size() == 1 || v.size() == count, "operands of {} and {} elements do not broadcast", v.size(), count);
+      return v[v.size() == 1 ? 0 : i];
+    };
+    const Dim &l = at(*x), &r = at(*y);
+    if (at(*known) == Dim(0)) {
+      out.push_back(r);
+    } else {
+      out.push_back(l);
+    }
+  }
+  return {n.known(a.dtype(), std::move(out), c.rank() + a.rank() + b.rank() > 0)};
+}
+
+// Ends of slices come as the least and the largest integers: closer ones mean the same.
+Dim closer(const Dim& d) {
+  constexpr Index far = Index{1} << 45;
+  return d.is_constant() ? Dim(std::clamp(d.constant(), -far, far)) : d;
+}
+
+Values slice_operator(NodeArgs& n) {
+  const Value x = n[0];
+  std::vector<Dim> starts, ends;
+  std::vector<Index> axes, steps;
+  if (n.opset() < 10) {
+    n.expect(1, 1);
+    const auto s = n.integers("starts"), e = n.integers("ends"), a = n.integers("axes");
+    require(s && e, "starts or ends are missing");
+    starts.assign(s->begin(), s->end());
+    ends.assign(e->begin(), e->end());
+    if (a) axes = *a;
+  } else {
+    n.expect(3, 5);
+    starts = n.sizes(1);
+    ends = n.sizes(2);
+    if (n.has(3)) axes = n.numbers(3);
+    if (n.has(4)) steps = n.numbers(4);
+  }
+  const std::size_t count = starts.size();
+  if (axes.empty()) {
+    for (std::size_t i = 0; i < count; ++i) axes.push_back(static_cast<Index>(i));
+  }
+  if (steps.empty()) steps.assign(count, 1);
+  require(ends.size() == count && axes.size() == count && steps.size() == count,
+          "{} starts, {} ends, {} axes and {} steps are given", count, ends.size(), axes.size(), steps.size());
+  require(count <= most_axes, "{} starts are given", count);
+  std::vector<bool> seen(x.type().dims.size(), false);
+  Value v = x;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Index axis = axis_of(axes[i], x.rank());
+    require(!seen[static_cast<std::size_t>(axis)], "axis {} is listed twice", axis);
+    seen[static_cast<std::size_t>(axis)] = true;
+    constexpr Index far = Index{1} << 45;
+    v = clamped_slice(v, axis, closer(starts[i]), closer(ends[i]), std::clamp(steps[i], -far, far));
+  }
+  return {v};
+}
+
+// Sizes of the parts, which must add up to `extent`.
+std::vector<Dim> part_sizes(NodeArgs& n, const Dim& extent) {
+  std::optional<std::vector<Index>> attribute;
+  if (n.opset() < 13) attribute = n.integers("split");
+  if (attribute) return {attribute->begin(), attribute->end()};
+  if (n.opset() >= 13 && n.has(1)) return n.sizes(1);
+  const auto count = static_cast<Index>(n.node().outputs.size());
+  require(count > 0, "the node has no results");
+  if (n.opset() >= 18 && n.given("num_outputs")) {
+    require(n.integer("num_outputs") == count, "num_outputs is {}, the node has {} results", n.integer("num_outputs"),
+            count);
+  }
+  // All parts have one size, except that the last may be smaller from version 18 on.
+  const Dim size = n.opset() >= 18 ? ceildiv(extent, count) : floordiv(extent, count);
+  std::vector<Dim> parts(static_cast<std::size_t>(count), size);
+  if (n.opset() >= 18) parts.back() = extent - size * (count - 1);
+  return parts;
+}
+
+Values split(NodeArgs& n) {
+  n.expect(1, 2);
+  const Value x = n[0];
+  const Index axis = axis_of(n.integer("axis", 0), x.rank());
+  const std::vector<Dim> parts = part_sizes(n, x.dim(axis));
+  require(parts.size() == n.node().outputs.size(), "{} parts, the node has {} results", parts.size(),
+          n.node().outputs.size());
+  Values out;
+  Dim start = 0;
+  for (const Dim& size : parts) {
+    require(size.bounds().hi >= 0, "a part has the size {}", size.text());
+    const Dim end = start + size;
+    out.push_back(slice(x, axis, start, end));
+    start = end;
+  }
+  n.builder().check(start, x.dim(axis), "sum of the parts of a split");
+  return out;
+}
+
+struct PadSpec {
+  std::vector<Dim> pads;
+  std::vector<Index> axes;
+  double value = 0;
+};
+
+PadSpec pad_spec(NodeArgs& n) {
+  PadSpec p;
+  if (n.opset() < 11) {
+    n.expect(1, 1);
+    const auto pads = n.integers("pads");
+    require(pads.has_value(), "attribute 'pads' is missing");
+    p.pads.assign(pads->begin(), pads->end());
+    p.value = n.real("value", 0);
+  } else {
+    n.expect(2, 4);
+    p.pads = n.sizes(1);
+    if (n.has(2)) p.value = n.scalar(2);
+  }
+  if (n.has(3)) {
+    p.axes = n.numbers(3);
+  } else {
+    for (Index i = 0; i < n[0].rank(); ++i) p.axes.push_back(i);
+  }
+  require(p.pads.size() == 2 * p.axes.size(), "{} pads are given for {} axes", p.pads.size(), p.axes.size());
+  return p;
+}
+
+Values pad_operator(NodeArgs& n) {
+  const std::string mode = n.string("mode", "constant");
+  require(mode == "constant", "mode {} is not supported, only constant is", in_quotes(mode));
+  const PadSpec p = pad_spec(n);
+  Value x = n[0];
+  for (std::size_t i = 0; i < p.axes.size(); ++i) {
+    const Index axis = axis_of(p.axes[i], x.rank());
+    const Dim &before = p.pads[i], &after = p.pads[i + p.axes.size()];
+    for (const Dim& d : {before, after}) {
+      const Bounds b = d.bounds();
+      require(b.lo >= 0 || b.hi <= 0, "a pad is {}, which may be negative or not", d.text());
+      require(b.lo >= -unbounded && b.hi <= unbounded, "a pad is {}", d.text());
+    }
+    // A negative pad cuts.
+    const Dim cut_front = before.bounds().lo < 0 ? 0 - before : Dim(0),
+              cut_back = after.bounds().lo < 0 ? after : Dim(0);
+    x = slice(x, axis, cut_front, x.dim(axis) + cut_back);
+    x = pad(x, axis, max(before, 0), max(after, 0), p.value);
+  }
+  return {x};
+}
+
+Values top_k(NodeArgs& n) {
+  n.ignore("sorted");  // the order of sorted results is one of those that unsorted ones may have
+  const Index axis = n.integer("axis", -1);
+  const bool largest = n.integer("largest", 1) != 0;
+  Dim k = 0;
+  if (n.opset() < 10) {
+    n.expect(1, 1);
+    k = n.integer("k");
+  } else {
+    n.expect(2, 2);
+    const std::vector<Dim> given = n.sizes(1);
+    require(given.size() == 1, "k has {} elements, expected 1", given.size());
+    k = given[0];
+  }
+  const TopkValues v = topk(n[0], k, axis, largest);
+  return {v.values, v.indices};
+}
+
+Values trilu(NodeArgs& n) {
+  n.expect(1, 2);
+  const Value x = n[0];
+  require(x.rank() >= 2, "operand is {}, expected rank 2 or more", x.type().text());
+  const bool upper = n.integer("upper", 1) != 0;
+  Builder& b = n.builder();
+  const Value row = iota(b, DType::i64, {x.dim(-2), 1}, 0), column = iota(b, DType::i64, {1, x.dim(-1)}, 1);
+  const Value diagonal = n.has(1) ? row + reshape(n[1], {}) : row;
+  const Value keep = upper ? greater_equal(column, diagonal) : less_equal(column, diagonal);
+  return {select(keep, x, like(x, 0))};
+}
+
+Values one_hot(NodeArgs& n) {
+  n.expect(3, 3);
+  const Value indices = n[0], values = n[2];
+  const auto depth = n.sizes(1);
+  require(depth.size() == 1 && values.rank() == 1, "depth or values have the wrong number of elements");
+  const Index rank = indices.rank() + 1, axis = axis_of(n.integer("axis", -1), rank);
+  Builder& b = n.builder();
+  const Value at = cast(unsqueeze(indices, {axis}), DType::i64);
+  std::vector<Dim> along(static_cast<std::size_t>(rank), Dim(1));
+  along[static_cast<std::size_t>(axis)] = depth[0];
+  const Value extent = n.known(DType::i64, {depth[0]}, false);
+  const Value position = select(less(at, like(at, 0)), at + extent, at);
+  const Value hit = equal(position, iota(b, DType::i64, along, axis));
+  const auto element = [&](Index i) { return reshape(slice(values, 0, i, i + 1), {}); };
+  return {select(hit, element(1), element(0))};
+}
+
+}  // namespace
+
+OperatorRows select_rows() {
+  static constexpr OperatorRow rows[] = {
+      {"Gather", 1, gather_operator},
+      {"GatherElements", 11, gather_elements},
+      {"GatherND", 11, gather_nd},
+      {"ScatterElements", 16, scatter_elements},
+      {"Where", 9, where},
+      {"Slice", 1, slice_operator},
+      {"Split", 2, split},
+      {"Pad", 2, pad_operator},
+      {"TopK", 1, top_k},
+      {"Trilu", 14, trilu},
+      {"OneHot", 9, one_hot},
+  };
+  return rows;
+}
+
+}  // namespace rlx::onnx
