@@ -80,17 +80,29 @@ void transpose_plane(const std::byte* from, Index from_row, std::byte* to, Index
   }
 }
 
+// At least 16 bytes; the last 16 may overlap those before. A call of memcpy costs more than such a run.
+void copy_short(const std::byte* from, std::byte* to, Index bytes) {
+  const auto move = [&](Index at) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + at), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at)));
+  };
+  for (Index i = 0; i + 16 <= bytes; i += 16) move(i);
+  if (bytes % 16 != 0) move(bytes - 16);
+}
+
 template <class T>
 void copy_runs(const std::byte* from, Index from_row, std::byte* to, Index to_row, Index rows, Index run) {
   constexpr Index w = sizeof(T);
-  if (run > 8) {
-    for (Index r = 0; r < rows; ++r) {
-      std::memcpy(to + r * to_row, from + r * from_row, static_cast<std::size_t>(run * w));
-    }
-    return;
-  }
+  const Index bytes = run * w;
   for (Index r = 0; r < rows; ++r) {
-    for (Index i = 0; i < run; ++i) put(to + r * to_row + i * w, get<T>(from + r * from_row + i * w));
+    const std::byte* source = from + r * from_row;
+    std::byte* target = to + r * to_row;
+    if (bytes > 512) {
+      std::memcpy(target, source, static_cast<std::size_t>(bytes));
+    } else if (bytes >= 16) {
+      copy_short(source, target, bytes);
+    } else {
+      for (Index i = 0; i < run; ++i) put(target + i * w, get<T>(source + i * w));
+    }
   }
 }
 

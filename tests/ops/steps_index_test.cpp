@@ -5,6 +5,8 @@
 
 #include "core/error.h"
 #include "ops/gather/gather.h"
+#include "ops/scatter_add/scatter_add.h"
+#include "ops/scatter_add_along/scatter_add_along.h"
 #include "ops/take_along/take_along.h"
 #include "run_step.h"
 
@@ -16,6 +18,8 @@ TEST(StepsIndex, TakeAlong) {
   const CaseCount n = check_steps(take_along_op, exact);
   EXPECT_GT(n.ran, 0);
 }
+TEST(StepsIndex, ScatterAdd) { EXPECT_GT(check_steps(scatter_add_op).ran, 0); }
+TEST(StepsIndex, ScatterAddAlong) { EXPECT_GT(check_steps(scatter_add_along_op).ran, 0); }
 
 Bound bind(const OpDef& op, Attrs attrs, std::vector<CaseInput> inputs) {
   return bind_case(op, {std::move(attrs), {.inputs = std::move(inputs)}}, {}, 1);
@@ -48,6 +52,11 @@ TEST(StepsIndex, IndicesOutOfRangeAreErrors) {
     const CaseInput two = CaseInput(d, {2, 4}).filled({0, 1, 2, -3, 2, 1, 0, 3});
     expect_refused(bind(take_along_op, Attrs(TakeAlongAttrs{0}), {table, two}),
                    "take_along: index 3 at [1,3] is out of range for axis 0 of size 3");
+    expect_refused(bind(scatter_add_op, Attrs(ScatterAddAttrs{0, 3}), {table, indices(d, {0, -4, 3})}),
+                   "scatter_add: index -4 at [1] is out of range for axis 0 of size 3");
+    const CaseInput half(DType::bf16, {2, 4});
+    expect_refused(bind(scatter_add_along_op, Attrs(ScatterAddAlongAttrs{0, {3, 4}}), {half, two}),
+                   "scatter_add_along: index 3 at [1,3] is out of range for axis 0 of size 3");
     // Nothing is written, the index is wrong all the same.
     expect_refused(bind(gather_op, Attrs(GatherAttrs{0}), {CaseInput(DType::f32, {3, 0}), indices(d, {3})}),
                    "gather: index 3 at [0] is out of range for axis 0 of size 3");
@@ -71,6 +80,28 @@ TEST(StepsIndex, P13_BothIndexTypesGiveTheSameBits) {
   run(gather_op, Attrs(GatherAttrs{0}), CaseInput(DType::f32, {5, 3}), CaseInput(DType::i32, {7, 2}).range(-5, 4));
   run(take_along_op, Attrs(TakeAlongAttrs{1}), CaseInput(DType::f32, {5, 3}),
       CaseInput(DType::i32, {4, 9}).range(-3, 2));
+  run(scatter_add_op, Attrs(ScatterAddAttrs{0, 4}), CaseInput(DType::f32, {9, 3}),
+      CaseInput(DType::i32, {9}).range(-4, 3));
+  run(scatter_add_along_op, Attrs(ScatterAddAlongAttrs{1, {5, 4}}), CaseInput(DType::f32, {5, 9}),
+      CaseInput(DType::i32, {5, 9}).range(-4, 3));
+}
+
+// Many updates of one element, in more pieces than columns fit in a block.
+TEST(StepsIndex, SumsAreTheSameInAnyPieces) {
+  for (const DType d : {DType::f32, DType::bf16, DType::f16, DType::i8, DType::c64, DType::f64}) {
+    const CaseInput x = CaseInput(d, {500, 133}).range(0, 3), at = CaseInput(DType::i64, {500}).range(0, 2);
+    const Bound b = bind(scatter_add_op, Attrs(ScatterAddAttrs{0, 3}), {x, at});
+    const Bound along = bind(scatter_add_along_op, Attrs(ScatterAddAlongAttrs{0, {3, 140}}),
+                             {x, CaseInput(DType::i32, {500, 133}).range(-3, 2)});
+    for (const Bound& each : {b, along}) {
+      const std::vector<Tensor> whole = run_node(each, cpu_makers()).value();
+      const Difference difference = compare(whole[0], evaluate(each.graph, each.inputs, {})[0], relative(2e-6));
+      EXPECT_TRUE(difference.ok) << name(d) << " " << difference.where;
+      for (const unsigned pieces : {1u, 2u, 3u}) {
+        EXPECT_TRUE(identical(run_node(each, cpu_makers(), {.pieces = pieces}).value()[0], whole[0])) << name(d);
+      }
+    }
+  }
 }
 
 TEST(StepsIndex, R16_GatherOnAnInnerAxis) {

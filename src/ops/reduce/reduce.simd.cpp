@@ -1,12 +1,9 @@
 // Kernels of reduce, compiled once per level. A pack has 32 accumulators at every level: the same order of additions,
 // and the same bits, whatever the width of registers.
-#include <immintrin.h>
-
+#include "core/simd_float.h"
 #include "ops/reduce/reduce.kernel.h"
 
 namespace rlx::RLX_LEVEL {
-
-using Index = long;
 
 #if defined(__AVX512F__)
 static constexpr int register_bytes = 64;
@@ -17,14 +14,6 @@ static constexpr int register_bytes = 16;
 #endif
 
 static constexpr int lanes = 32;
-
-// Elements of half types by their bits.
-struct F16 {
-  unsigned short bits;
-};
-struct BF16 {
-  unsigned short bits;
-};
 
 template <class A>
 struct Vector {
@@ -115,14 +104,8 @@ template <class S>
 static S number(S x) {
   return x;
 }
-static float number(BF16 x) { return __builtin_bit_cast(float, static_cast<unsigned>(x.bits) << 16); }
-static float number(F16 x) {
-  const unsigned sign = (x.bits & 0x8000u) << 16, rest = x.bits & 0x7FFFu;
-  if (rest >= 0x7C00u) return __builtin_bit_cast(float, sign | 0x7F800000u | (rest & 0x3FFu) << 13);
-  // The bits as those of an f32 of an exponent too small by 112; the product is exact, denormals included.
-  const float small = __builtin_bit_cast(float, rest << 13) * 0x1p112f;
-  return __builtin_bit_cast(float, sign | __builtin_bit_cast(unsigned, small));
-}
+static float number(StoredF16 x) { return widen(x); }
+static float number(StoredBF16 x) { return widen(x); }
 
 // 32 consecutive elements.
 template <class A, class S>
@@ -135,21 +118,28 @@ static void load(const S* x, Pack<A>& p) {
   }
 }
 template <class A>
-static void load(const F16* x, Pack<A>& p) {
+static void load(const StoredF16* x, Pack<A>& p) {
   float all[lanes];
 #if defined(__F16C__)
   for (int i = 0; i < lanes; i += 8) {
     _mm256_storeu_ps(all + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
   }
 #else
-  for (int i = 0; i < lanes; ++i) all[i] = number(x[i]);
+  for (int i = 0; i < lanes; ++i) all[i] = widen(x[i]);
 #endif
   load(all, p);
 }
 template <class A>
-static void load(const BF16* x, Pack<A>& p) {
+static void load(const StoredBF16* x, Pack<A>& p) {
+  typedef unsigned short Half __attribute__((vector_size(8)));
+  typedef unsigned Full __attribute__((vector_size(16)));
   float all[lanes];
-  for (int i = 0; i < lanes; ++i) all[i] = number(x[i]);
+  for (int i = 0; i < lanes; i += 4) {
+    Half half;
+    __builtin_memcpy(&half, x + i, sizeof half);
+    const Full full = __builtin_convertvector(half, Full) << 16;
+    __builtin_memcpy(all + i, &full, sizeof full);
+  }
   load(all, p);
 }
 
@@ -283,9 +273,10 @@ const ReduceKernels reduce_kernels{{
      kernel<double, double, Smaller>},
     {kernel<float, double, Add>, kernel<float, double, Multiply>, kernel<float, float, Larger>,
      kernel<float, float, Smaller>},
-    {kernel<F16, double, Add>, kernel<F16, double, Multiply>, kernel<F16, float, Larger>, kernel<F16, float, Smaller>},
-    {kernel<BF16, double, Add>, kernel<BF16, double, Multiply>, kernel<BF16, float, Larger>,
-     kernel<BF16, float, Smaller>},
+    {kernel<StoredF16, double, Add>, kernel<StoredF16, double, Multiply>, kernel<StoredF16, float, Larger>,
+     kernel<StoredF16, float, Smaller>},
+    {kernel<StoredBF16, double, Add>, kernel<StoredBF16, double, Multiply>, kernel<StoredBF16, float, Larger>,
+     kernel<StoredBF16, float, Smaller>},
 #define RLX_INTEGERS(S, U) {kernel<U, U, Add>, kernel<U, U, Multiply>, kernel<S, S, Larger>, kernel<S, S, Smaller>}
     RLX_INTEGERS(long, unsigned long),
     RLX_INTEGERS(int, unsigned),

@@ -2,6 +2,7 @@
 #include "ops/transpose/transpose.h"
 
 #include "device/copy_step.h"
+#include "device/view.h"
 
 namespace rlx {
 
