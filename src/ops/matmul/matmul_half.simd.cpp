@@ -41,8 +41,19 @@ inline Bits16 to_f16(float x) {
 
 #endif
 
-inline void all_to_bf16(const float* __restrict sums, Bits16* __restrict to, Index n) {
-  for (Index j = 0; j < n; ++j) to[j] = to_bf16(sums[j]);
+inline void all_to_bf16(const float* sums, Bits16* to, Index n) {
+  using Words = Wrapping<Bits32>::Vector;
+  using Halves [[gnu::vector_size(Wrapping<Bits32>::bytes / 2)]] = Bits16;
+  Index j = 0;
+  for (; j + F32::lanes <= n; j += F32::lanes) {
+    Words b;
+    __builtin_memcpy(&b, sums + j, sizeof b);
+    const Words rounded = (b + 0x7fffu + (b >> 16 & 1u)) >> 16, quiet = b >> 16 | 0x40u;
+    const Words result = (b & 0x7fffffffu) > 0x7f800000u ? quiet : rounded;
+    const Halves halves = __builtin_convertvector(result, Halves);
+    __builtin_memcpy(to + j, &halves, sizeof halves);
+  }
+  for (; j < n; ++j) to[j] = to_bf16(sums[j]);
 }
 
 // What both halves have in common: sums in f32.
@@ -86,6 +97,14 @@ struct F16 : Widened {
     Index k = 0;
     for (; k + F32::lanes <= n; k += F32::lanes) store(to + k, load(a + k));
     for (; k < n; ++k) to[k] = from_f16(a[k]);
+  }
+  static void results(const float* sums, Bits16* to, Index n) {
+    Index j = 0;
+    for (; j + 8 <= n; j += 8) {
+      const __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(sums + j), _MM_FROUND_TO_NEAREST_INT);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + j), halves);
+    }
+    for (; j < n; ++j) to[j] = to_f16(sums[j]);
   }
 #else
   using Right = float;

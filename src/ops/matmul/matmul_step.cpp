@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/levels.h"
+#include "device/view.h"
 
 namespace rlx {
 
@@ -12,7 +13,7 @@ namespace {
 // Columns of an item: whole panels of every kernel.
 constexpr Index item_columns = 64;
 // Rows of an item. A matrix that is packed while it is multiplied is packed once an item, so items are higher there.
-constexpr Index packed_rows = 72, loose_rows = 288;
+constexpr Index packed_rows = 72, loose_rows = 144;
 // About 10 µs of multiplication on one core.
 constexpr Index call_flops = Index{1} << 20;
 
@@ -47,12 +48,6 @@ const MatmulKernel* kernel_of(DType d) {
   }
 }
 
-std::vector<Dim> dense_strides(std::span<const Dim> dims) {
-  std::vector<Dim> strides(dims.size(), 1);
-  for (std::size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
-  return strides;
-}
-
 bool is_one(const Dim& d) { return d == Dim(1); }
 
 // Strides of the batch axes of an operand along those of the result.
@@ -84,7 +79,8 @@ Packing packing_of(const ProductPlan& p, DType dtype, bool transposed, Index mat
   const Index b_inner = p.b_inner.constant(), b_column = p.b_column.constant();
   const Index from_bytes = inner * columns * p.element_bytes;
   const Index to_bytes = (columns + kernel.width - 1) / kernel.width * kernel.panel_bytes(inner);
-  return {fmt::format("matmul panels {} {}{}", name(dtype), level_name(level()), transposed ? " transposed" : ""),
+  return {fmt::format("matmul panels {} {} {}x{}x{}{}", name(dtype), level_name(level()), matrices, inner, columns,
+                      transposed ? " transposed" : ""),
           matrices * to_bytes, [=, pack = kernel.pack](const Tensor& from, std::span<std::byte> to) {
             for (Index i = 0; i < matrices; ++i)
               pack(from.bytes().data() + i * from_bytes, b_inner, b_column, inner, columns, to.data() + i * to_bytes);
@@ -112,8 +108,7 @@ std::optional<ProductPlan> plan_product(const StepArgs& n, const MatmulAttrs& at
   p.element_bytes = storage_bytes(a.type.dtype, 1);
   p.a = a;
   p.b = b;
-  const std::vector<Dim> as = a.dense() ? dense_strides(a.type.dims) : a.strides;
-  const std::vector<Dim> bs = b.dense() ? dense_strides(b.type.dims) : b.strides;
+  const std::vector<Dim> as = strides_of(a), bs = strides_of(b);
   const std::size_t a_axes = as.size() - 2, b_axes = bs.size() - 2, axes = result.dims.size() - 2;
   p.batch.assign(result.dims.begin(), result.dims.end() - 2);
   p.a_batch = batch_strides(std::span(a.type.dims).first(a_axes), as, axes);
@@ -128,7 +123,7 @@ std::optional<ProductPlan> plan_product(const StepArgs& n, const MatmulAttrs& at
   // A size of 1 has no stride to speak of.
   if (is_one(p.rows)) p.a_row = p.inner;
   if (is_one(p.inner)) p.a_inner = p.b_inner = 1;
-  if (!is_one(p.a_row) && !is_one(p.a_inner)) {
+  if (!is_one(p.a_row) && !is_one(p.a_inner) && !is_one(p.rows)) {
     n.decline("neither rows nor columns of the left operand have unit stride");
     return {};
   }

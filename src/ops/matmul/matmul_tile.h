@@ -24,6 +24,9 @@ namespace rlx::RLX_LEVEL {
 inline Index least(Index a, Index b) { return a < b ? a : b; }
 inline Index rounded_up(Index a, Index b) { return (a + b - 1) / b; }
 
+/// Columns for which sums continue through the result, and stay in the cache meanwhile; whole panels of every type.
+inline constexpr Index direct_columns = 256;
+
 /// Sizes of blocks: rows of the left operand, steps over the inner index, columns of finished sums.
 template <class E>
 struct Blocks {
@@ -261,7 +264,7 @@ class Product {
     copied_ = E::copies_left || m_.a_inner != 1;
     through_block_ = m_.finish.run || !E::sums_are_results;
     const Index height = copied_ || through_block_ ? B::rows : m_.rows;
-    const Index group = through_block_ ? Index{B::columns} : m_.columns;
+    const Index group = through_block_ ? Index{B::columns} : direct_columns;
     for (Index j = 0; j < m_.columns; j += group) {
       const Index columns = least(group, m_.columns - j);
       for (Index i = 0; i < m_.rows; i += height) run_block(i, least(height, m_.rows - i), j, columns);

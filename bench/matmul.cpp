@@ -1,0 +1,190 @@
+// Measures matmul steps on one thread against the peak of multiply-add of the same level, probed in the same run:
+// probe and product take turns, and the best of each counts. Prints lines of `matmul TYPE LEVEL MxKxN RIGHT gflops G
+// peak P percent Q`; RIGHT is `packed` for a constant, `loose` for an operand that the step packs itself.
+#include "ops/matmul/matmul.h"
+
+#include <fmt/core.h>
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/levels.h"
+#include "device/makers.h"
+#include "ops/constant/constant.h"
+
+namespace {
+
+using namespace rlx;
+
+// Processor time of this thread, so that other programs count less.
+double seconds(const std::function<void()>& work) {
+  const auto now = [] {
+    timespec t{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+  };
+  const double start = now();
+  work();
+  return now() - start;
+}
+
+constexpr int chains = 12;  // enough to hide the latency
+constexpr long probe_steps = 200'000;
+volatile float probe_result;
+
+// Operations of one probe, which runs chains of multiply-add in registers.
+double probe_flops(Level level) {
+  const double lanes = level >= Level::v4 ? 16 : level == Level::v3 ? 8 : 4;
+  return 2.0 * chains * probe_steps * lanes;
+}
+
+[[gnu::target("avx512f")]] void probe_avx512() {
+  __m512 sum[chains];
+  for (__m512& s : sum) s = _mm512_set1_ps(0.5f);
+  const __m512 x = _mm512_set1_ps(0.999f);
+  for (long i = 0; i < probe_steps; ++i) {
+#pragma GCC unroll 12
+    for (int j = 0; j < chains; ++j) sum[j] = _mm512_fmadd_ps(sum[j], x, x);
+  }
+  for (const __m512& s : sum) probe_result = probe_result + _mm512_cvtss_f32(s);
+}
+
+[[gnu::target("avx2,fma")]] void probe_avx2() {
+  __m256 sum[chains];
+  for (__m256& s : sum) s = _mm256_set1_ps(0.5f);
+  const __m256 x = _mm256_set1_ps(0.999f);
+  for (long i = 0; i < probe_steps; ++i) {
+#pragma GCC unroll 12
+    for (int j = 0; j < chains; ++j) sum[j] = _mm256_fmadd_ps(sum[j], x, x);
+  }
+  for (const __m256& s : sum) probe_result = probe_result + _mm256_cvtss_f32(s);
+}
+
+void probe_sse() {
+  __m128 sum[chains];
+  for (__m128& s : sum) s = _mm_set1_ps(0.5f);
+  const __m128 x = _mm_set1_ps(0.999f);
+  for (long i = 0; i < probe_steps; ++i) {
+#pragma GCC unroll 12
+    for (int j = 0; j < chains; ++j) sum[j] = _mm_add_ps(_mm_mul_ps(sum[j], x), x);
+  }
+  for (const __m128& s : sum) probe_result = probe_result + _mm_cvtss_f32(s);
+}
+
+void probe(Level level) {
+  if (level >= Level::v4) return probe_avx512();
+  if (level == Level::v3) return probe_avx2();
+  probe_sse();
+}
+
+struct Free {
+  void operator()(std::byte* p) const { std::free(p); }
+};
+using Memory64 = std::unique_ptr<std::byte, Free>;
+
+Memory64 aligned(std::size_t bytes) {
+  return Memory64(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)));
+}
+
+Tensor numbers(DType d, std::vector<Index> shape, unsigned seed) {
+  Tensor t(d, std::move(shape));
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> pick(-1, 1);
+  std::vector<double> v(static_cast<std::size_t>(t.count()));
+  for (double& x : v) x = pick(random);
+  store(t, v);
+  return t;
+}
+
+// A step with memory for all that it uses.
+class Runner {
+ public:
+  Runner(const Tensor& a, const Tensor& b, bool packed) {
+    Builder g;
+    const Value x = g.input("a", a.type()), y = packed ? constant(g, b) : g.input("b", b.type());
+    graph_ = g.finish({matmul(x, y)});
+    const Node& node = graph_.nodes[graph_.outputs[0].node];
+    const Slot in[] = {{0, a.type()}, {.buffer = 1, .type = b.type(), .constant = packed ? &b : nullptr}};
+    const Slot out[] = {{2, node.results[0]}};
+    std::string why;
+    std::optional<Step> step = MakerTable(cpu_maker_folders()).make({node, in, out, &why});
+    require(step.has_value(), "matmul declined: {}", why);
+    step_ = std::move(*step);
+    for (const Use& u : step_.uses) {
+      const auto bytes = static_cast<std::size_t>(u.packing ? u.packing->bytes : u.bytes.constant());
+      memory_.push_back(aligned(bytes));
+      if (u.packing) u.packing->pack(b, std::span(memory_.back().get(), bytes));
+      if (!u.packing && u.buffer < 2) std::memcpy(memory_.back().get(), (u.buffer == 0 ? a : b).bytes().data(), bytes);
+    }
+    std::size_t next = 0;
+    bound_ = std::make_unique<BoundStep>(step_, DimEnv{}, [&](BufferId) { return memory_[next++].get(); });
+  }
+  void run() const { bound_->run({0, bound_->items()}); }
+
+ private:
+  Graph graph_;
+  Step step_;
+  std::vector<Memory64> memory_;
+  std::unique_ptr<BoundStep> bound_;
+};
+
+struct Size {
+  Index m, k, n;
+};
+
+void measure(DType d, Size s, bool packed, double budget) {
+  const Runner runner(numbers(d, {s.m, s.k}, 1), numbers(d, {s.k, s.n}, 2), packed);
+  const double flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.k) * static_cast<double>(s.n);
+  const int repeats = std::max(1, static_cast<int>(3e8 / flops / 4));
+  double best = 1e9, best_probe = 1e9, spent = 0;
+  for (int i = 0; i < 5 || spent < budget; ++i) {
+    const double p = seconds([] { probe(level()); }), t = seconds([&] {
+                                                        for (int r = 0; r < repeats; ++r) runner.run();
+                                                      });
+    best_probe = std::min(best_probe, p);
+    best = std::min(best, t / repeats);
+    spent += p + t;
+  }
+  const double rate = flops / best / 1e9, peak = probe_flops(level()) / best_probe / 1e9;
+  fmt::print("matmul {} {} {}x{}x{} {} gflops {:.1f} peak {:.1f} percent {:.1f}\n", name(d), level_name(level()), s.m,
+             s.k, s.n, packed ? "packed" : "loose", rate, peak, 100 * rate / peak);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const std::vector<std::string> args(arguments, arguments + count);
+  if (args.size() > 3) {
+    fmt::print(stderr, "usage: matmul [LEVEL [SECONDS]]\n");
+    return 2;
+  }
+  try {
+    if (args.size() > 1) force_level(parse_level(args[1].c_str()));
+    const double budget = args.size() > 2 ? std::stod(args[2]) : 1;
+    constexpr Size sizes[] = {{1024, 1024, 1024}, {512, 512, 512}, {64, 64, 64},     {128, 384, 1536},
+                              {128, 1536, 384},   {128, 384, 384}, {128, 384, 1152}, {8, 384, 1536},
+                              {4, 384, 1536},     {2, 384, 1536},  {1, 384, 1536}};
+    for (const Size& s : sizes) {
+      measure(DType::f32, s, true, budget);
+      measure(DType::f32, s, false, budget);
+    }
+    for (const DType d : {DType::bf16, DType::f16, DType::f64}) {
+      measure(d, {512, 512, 512}, true, budget);
+      measure(d, {128, 384, 1536}, true, budget);
+      measure(d, {1, 384, 1536}, true, budget);
+    }
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "matmul: {}\n", e.what());
+    return 1;
+  }
+  return 0;
+}
