@@ -9,6 +9,7 @@
 #include "ir/print.h"
 #include "ir/rewrite.h"
 #include "ir/verify.h"
+#include "passes/fuse_norm.h"
 #include "passes/passes.h"
 #include "passes/recognise.h"
 #include "passes/verify_numerics.h"
@@ -85,6 +86,7 @@ std::span<const Pass> all_passes() {
       {"recognise-norms", "Finds layer_norm and rms_norm written out, with scale, shift and casts.", recognise_norms},
       {"recognise-attention", "Finds attention written out, with its masks and the splitting of heads.",
        recognise_attention},
+      {"fuse-norm", "Joins layer_norm and rms_norm with the sums they read.", fuse_norm},
   };
   return passes;
 }

@@ -13,7 +13,7 @@
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/scalar/scalar.h"
 #include "ops/softmax/softmax.h"
-#include "ops/transpose/transpose.h"
+#include "passes/fuse_norm.h"
 #include "pitfalls.h"
 
 namespace rlx::test {
@@ -80,6 +80,203 @@ TEST(AttentionSteps, RunTheCasesOfTheOp) {
       }
     }
   });
+}
+
+Tensor random_tensor(const std::vector<Index>& shape, unsigned seed, double lo, double hi, DType type = DType::f32) {
+  return fill(CaseInput(type, std::vector<Dim>(shape.begin(), shape.end())).range(lo, hi), {}, seed);
+}
+
+std::vector<Tensor> run_step(const Graph& g, const std::vector<Tensor>& in, std::string* name = nullptr) {
+  std::string why;
+  auto out = run_node(g, placed(in), {}, 0, false, &why, name);
+  EXPECT_TRUE(out) << why;
+  return *out;
+}
+
+template <class Make>
+Tensor step_of(const std::vector<Tensor>& in, Make make) {
+  return run_step(graph_of(in, make), in)[0];
+}
+
+double worst(const Tensor& got, const Tensor& want) {
+  const Difference d = compare(got, want, relative(1e9));
+  EXPECT_TRUE(d.ok) << d.where;
+  return d.worst;
+}
+
+constexpr DType float_types[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
+
+TEST(NormSteps, P32_RowsFarFromZeroKeepTheirDigits) {
+  at_every_level([] {
+    for (const Index cols : {1, 7, 16, 33, 384, 1000}) {
+      for (const double offset : {0.0, 1e4, -3e6}) {
+        const std::vector<Tensor> in{random_tensor({5, cols}, 3, offset - 2, offset + 2),
+                                     random_tensor({cols}, 4, 0.5, 2), random_tensor({cols}, 5, -1, 1)};
+        const Graph g = graph_of(in, [](const Values& v) { return layer_norm(v[0], v[1], v[2]); });
+        EXPECT_LE(worst(run_step(g, in)[0], evaluate(g, in)[0]), 1e-6) << cols << " " << offset;
+        const std::vector<Tensor> two{in[0], in[1]};
+        const Graph r = graph_of(two, [](const Values& v) { return rms_norm(v[0], v[1]); });
+        EXPECT_LE(worst(run_step(r, two)[0], evaluate(r, two)[0]), 1e-6) << cols << " " << offset;
+      }
+    }
+    const Tensor far = floats({4}, {10000, 10001, 10002, 10003});
+    expect_near(step_of({far}, [](const Values& v) { return layer_norm(v[0]); }),
+                {-1.3416353986, -0.4472117995, 0.4472117995, 1.3416353986}, 1e-6);
+  });
+}
+
+TEST(NormSteps, RowsOfEqualElementsBecomeZeros) {
+  at_every_level([] {
+    for (const double x : {0.1, 3e30, -1e-30, 12345.678}) {
+      const std::vector<double> row(77, x);
+      EXPECT_EQ(reals(step_of({floats({77}, row)}, [](const Values& v) { return layer_norm(v[0]); })),
+                std::vector<double>(77, 0.0));
+    }
+  });
+}
+
+TEST(NormSteps, LargeElementsDoNotOverflowTheVariance) {
+  at_every_level([] {
+    const std::vector<Tensor> in{floats({2, 3}, {1e30, -2e30, 3e30, 1e38, 2e38, -1e38})};
+    const Graph g = graph_of(in, [](const Values& v) { return Values{layer_norm(v[0]), rms_norm(v[0])}; });
+    const std::vector<Tensor> want = evaluate(g, in);
+    EXPECT_LE(worst(step_of(in, [](const Values& v) { return layer_norm(v[0]); }), want[0]), 1e-6);
+    EXPECT_LE(worst(step_of(in, [](const Values& v) { return rms_norm(v[0]); }), want[1]), 1e-6);
+  });
+}
+
+// Every row alone has the bits it has among others.
+template <class Make>
+void expect_rows_alone(const Tensor& x, Make make) {
+  const Tensor all = step_of({x}, make);
+  const Index rows = x.shape()[0], cols = x.shape()[1];
+  const std::vector<double> from = reals(x), to = reals(all);
+  for (Index r = 0; r < rows; ++r) {
+    const auto row = [&](const std::vector<double>& v) {
+      return std::vector<double>(v.begin() + r * cols, v.begin() + (r + 1) * cols);
+    };
+    EXPECT_EQ(reals(step_of({floats({1, cols}, row(from), x.dtype())}, make)), row(to)) << "row " << r;
+  }
+}
+
+TEST(NormSteps, ARowDoesNotDependOnTheOthers) {
+  at_every_level([] {
+    for (const DType type : float_types) {
+      const Tensor x = random_tensor({9, 45}, 3, -5, 5, type);
+      expect_rows_alone(x, [](const Values& v) { return layer_norm(v[0]); });
+      expect_rows_alone(x, [](const Values& v) { return rms_norm(v[0]); });
+      expect_rows_alone(x, [](const Values& v) { return softmax(v[0]); });
+      expect_rows_alone(x, [](const Values& v) { return log_softmax(v[0]); });
+    }
+  });
+}
+
+TEST(NormSteps, P37_R21_SoftmaxOverAnyAxis) {
+  at_every_level([] {
+    for (const DType type : float_types) {
+      for (const std::vector<Index>& shape : std::vector<std::vector<Index>>{{3, 5, 7}, {2, 31, 131}, {129, 2, 64}}) {
+        const std::vector<Tensor> in{random_tensor(shape, 3, -200, 200, type)};
+        for (const Index axis : {0, 1, 2}) {
+          for (const bool logarithm : {false, true}) {
+            const Graph g = graph_of(
+                in, [&](const Values& v) { return logarithm ? log_softmax(v[0], axis) : softmax(v[0], axis); });
+            const Difference d = compare(run_step(g, in)[0], evaluate(g, in)[0], relative(2e-6));
+            EXPECT_TRUE(d.ok) << d.where;
+          }
+        }
+      }
+    }
+    const Tensor large = step_of({floats({1, 3, 1}, {200, 0, -200})}, [](const Values& v) { return softmax(v[0], 1); });
+    EXPECT_EQ(reals(large), (std::vector<double>{1, 0, 0}));
+  });
+}
+
+TEST(NormSteps, ColumnsThatHaveNoSoftmaxAreNaNAlone) {
+  at_every_level([] {
+    const double inf = std::numeric_limits<double>::infinity();
+    std::vector<double> x(5 * 70, 1.0);
+    for (std::size_t r = 0; r < 5; ++r) x[r * 70 + 40] = -inf;
+    x[2 * 70 + 3] = inf;
+    x[4 * 70 + 68] = std::nan("");
+    x[1 * 70 + 50] = -inf;
+    const std::vector<double> y =
+        reals(step_of({floats({5, 70}, x)}, [](const Values& v) { return softmax(v[0], 0); }));
+    for (std::size_t r = 0; r < 5; ++r) {
+      for (const std::size_t c : {3U, 40U, 68U}) EXPECT_TRUE(std::isnan(y[r * 70 + c])) << r << " " << c;
+      EXPECT_EQ(y[r * 70 + 50], r == 1 ? 0 : 0.25);
+      EXPECT_FLOAT_EQ(static_cast<float>(y[r * 70 + 20]), 0.2f);
+    }
+  });
+}
+
+// a + b in the element type, as the unfused graph computes it.
+Tensor added(const Tensor& a, const Tensor& b) {
+  const std::vector<Tensor> in{a, b};
+  return evaluate(graph_of(in, [](const Values& v) { return v[0] + v[1]; }), in)[0];
+}
+
+Graph fused_norm(const Graph& g) {
+  const DeviceInfo device;
+  const CompileOptions options;
+  Report report;
+  PassContext context{device, options, report};
+  return fuse_norm(g, context);
+}
+
+TEST(NormSteps, SumsInFrontOfANormChangeNoBit) {
+  at_every_level([] {
+    for (const DType type : float_types) {
+      for (const bool sum_too : {false, true}) {
+        const std::vector<Tensor> in{random_tensor({2, 5, 37}, 1, -3, 3, type),
+                                     random_tensor({2, 5, 37}, 2, -3, 3, type), random_tensor({37}, 3, 0.5, 2, type),
+                                     random_tensor({37}, 4, -1, 1, type), random_tensor({37}, 5, -1, 1, type)};
+        const auto check = [&](const Graph& plain, const Tensor& sum, auto norm) {
+          const Graph g = fused_norm(plain);
+          ASSERT_EQ(g.nodes.size(), g.inputs.size() + 1) << "not fused";
+          std::string name;
+          const std::vector<Tensor> out = run_step(g, in, &name);
+          EXPECT_TRUE(name.starts_with("add_")) << name;
+          const Tensor alone = step_of({sum, in[2], in[3]}, norm);
+          EXPECT_TRUE(identical(out.back(), alone)) << rlx::name(type);
+          ASSERT_EQ(out.size(), sum_too ? 2U : 1U);
+          EXPECT_TRUE(identical(out[0], sum_too ? sum : alone));
+        };
+        const auto both = [&](Value sum, Value y) { return sum_too ? Values{sum, y} : Values{y}; };
+        check(graph_of(in,
+                       [&](const Values& v) {
+                         const Value s = v[0] + v[1];
+                         return both(s, layer_norm(s, v[2], v[3]));
+                       }),
+              added(in[0], in[1]), [](const Values& v) { return layer_norm(v[0], v[1], v[2]); });
+        check(graph_of(in,
+                       [&](const Values& v) {
+                         const Value s = v[0] + (v[1] + v[4]);
+                         return both(s, rms_norm(s, v[2]));
+                       }),
+              added(added(in[1], in[4]), in[0]), [](const Values& v) { return rms_norm(v[0], v[1]); });
+      }
+    }
+  });
+}
+
+TEST(NormSteps, RegionsOfOtherKindsAreDeclined) {
+  const std::vector<Tensor> in{random_tensor({2, 4}, 1, -1, 1), random_tensor({2, 4}, 2, -1, 1)};
+  std::string why;
+  const Graph g = fused(graph_of(in, [](const Values& v) { return layer_norm(v[0] - v[1]); }));
+  EXPECT_FALSE(run_node(g, placed(in), {}, 0, false, &why));
+  EXPECT_NE(why.find("no sum of up to three operands"), std::string::npos) << why;
+}
+
+TEST(NormSteps, NoElementsCostNothing) {
+  const Index huge = Index{1} << 40;
+  for (const Index axis : {0, 1, 2}) {
+    std::vector<Index> shape{huge, huge, huge};
+    shape[static_cast<std::size_t>(axis)] = 0;
+    const std::vector<Tensor> in{Tensor(DType::f32, shape)};
+    for (const Index over : {0, 1, 2}) {
+      EXPECT_EQ(step_of(in, [&](const Values& v) { return softmax(v[0], over); }).count(), 0);
+    }
+  }
 }
 
 }  // namespace

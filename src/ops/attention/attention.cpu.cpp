@@ -39,11 +39,16 @@ AttentionOperand operand_of(const AttentionAttrs& a, DType type) {
   if (a.extra == AttentionExtra::none) return AttentionOperand::none;
   if (a.extra == AttentionExtra::bias) return AttentionOperand::bias;
   switch (type) {
-    case DType::f16: return AttentionOperand::f16;
-    case DType::bf16: return AttentionOperand::bf16;
-    case DType::f32: return AttentionOperand::f32;
-    case DType::f64: return AttentionOperand::f64;
-    default: break;
+    case DType::f16:
+      return AttentionOperand::f16;
+    case DType::bf16:
+      return AttentionOperand::bf16;
+    case DType::f32:
+      return AttentionOperand::f32;
+    case DType::f64:
+      return AttentionOperand::f64;
+    default:
+      break;
   }
   const int width = bits(type);
   if (width == 8) return AttentionOperand::int8;
