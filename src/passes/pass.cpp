@@ -10,6 +10,7 @@
 #include "ir/rewrite.h"
 #include "ir/verify.h"
 #include "passes/fuse_norm.h"
+#include "passes/legalise.h"
 #include "passes/passes.h"
 #include "passes/recognise.h"
 #include "passes/verify_numerics.h"
@@ -39,6 +40,13 @@ void check_result(const Pass& pass, const Graph& before, const Graph& after) {
   }
 }
 
+Graph drop_dead_nodes(const Graph& g, PassContext& context) {
+  Graph r = drop_dead(g);
+  const std::size_t dropped = g.nodes.size() - r.nodes.size();
+  if (dropped > 0) context.remark(fmt::format("{} nodes dropped", dropped));
+  return r;
+}
+
 }  // namespace
 
 Graph run_passes(const Graph& g, std::span<const Pass> passes, PassContext& context) {
@@ -65,31 +73,39 @@ Graph run_passes(const Graph& g, std::span<const Pass> passes, PassContext& cont
 }
 
 std::span<const Pass> all_passes() {
+  constexpr double rounding = 1e-5;  // of forms that compute the same in another way
   static constexpr Pass passes[] = {
       {"inline-bodies", "Replaces fusion nodes by their bodies.",
        [](const Graph& g, PassContext&) { return inline_bodies(g); }},
+
+      // Simplify.
       {"fold-constants", "Computes what depends on constants alone, and states shape arithmetic as sizes.",
        fold_constants},
       {"simplify-algebra", "Applies identities that hold bit by bit for all inputs, and leaves out moves of nothing.",
        simplify_algebra},
       {"absorb-layout", "Takes transposes and reshapes into matmul and attention, or moves them until they cancel.",
        absorb_layout},
-      {"drop-dead", "Leaves out nodes that neither outputs nor states need.",
-       [](const Graph& g, PassContext& c) {
-         Graph r = drop_dead(g);
-         if (r.nodes.size() < g.nodes.size())
-           c.remark(fmt::format("{} nodes dropped", g.nodes.size() - r.nodes.size()));
-         return r;
-       }},
-      {"recognise-activations", "Finds gelu, silu, softplus, relu6 and relatives written out.", recognise_activations},
-      {"recognise-softmax", "Finds softmax and log_softmax written out.", recognise_softmax},
-      {"recognise-norms", "Finds layer_norm and rms_norm written out, with scale, shift and casts.", recognise_norms},
+      {"drop-dead", "Leaves out nodes that neither outputs nor states need.", drop_dead_nodes},
+
+      // Recognise.
+      {"recognise-activations", "Finds gelu, silu, softplus, relu6 and relatives written out.", recognise_activations,
+       rounding},
+      {"recognise-softmax", "Finds softmax and log_softmax written out.", recognise_softmax, rounding},
+      {"recognise-norms", "Finds layer_norm and rms_norm written out, with scale, shift and casts.", recognise_norms,
+       rounding},
       {"recognise-attention", "Finds attention written out, with its masks and the splitting of heads.",
-       recognise_attention},
+       recognise_attention, rounding},
+
+      // Fuse.
       {"fuse-norm", "Joins layer_norm and rms_norm with the sums they read.", fuse_norm},
+
+      // Suit the device.
+      {"legalise", "Takes apart what the device has no kernel for, or says what cannot run.", legalise, rounding},
   };
   return passes;
 }
+
+std::span<const Pass> default_passes() { return all_passes(); }
 
 const Pass& find_pass(std::string_view name) { return find_among(all_passes(), name); }
 

@@ -79,6 +79,8 @@ Graph run_passes(const Graph& g, std::span<const Pass> passes, PassContext& cont
 
 /// The passes that rlx has, by name.
 std::span<const Pass> all_passes();
+/// Those that prepare a graph for a device, in order: simplify, recognise, fuse, legalise.
+std::span<const Pass> default_passes();
 /// The pass of this name; throws Error that lists the known ones.
 const Pass& find_pass(std::string_view name);
 
