@@ -80,11 +80,13 @@ std::span<const Pass> all_passes() {
            c.remark(fmt::format("{} nodes dropped", g.nodes.size() - r.nodes.size()));
          return r;
        }},
-      {"recognise-activations", "Finds gelu, silu, softplus, relu6 and relatives written out.", recognise_activations},
-      {"recognise-softmax", "Finds softmax and log_softmax written out.", recognise_softmax},
-      {"recognise-norms", "Finds layer_norm and rms_norm written out, with scale, shift and casts.", recognise_norms},
+      {"recognise-activations", "Finds gelu, silu, softplus, relu6 and relatives written out.", recognise_activations,
+       2e-6},
+      {"recognise-softmax", "Finds softmax and log_softmax written out.", recognise_softmax, 2e-6},
+      {"recognise-norms", "Finds layer_norm and rms_norm written out, with scale, shift and casts.", recognise_norms,
+       2e-6},
       {"recognise-attention", "Finds attention written out, with its masks and the splitting of heads.",
-       recognise_attention},
+       recognise_attention, 2e-6},
   };
   return passes;
 }
