@@ -71,6 +71,14 @@ std::span<const Pass> all_passes() {
        fold_constants},
       {"simplify-algebra", "Applies identities that hold bit by bit for all inputs, and leaves out moves of nothing.",
        simplify_algebra},
+      {"recognise-activations", "Finds gelu, silu, softplus, relu6 and relatives written out.", recognise_activations,
+       2e-6},
+      {"recognise-softmax", "Finds softmax and log_softmax written out.", recognise_softmax, 2e-6},
+      {"recognise-norms", "Finds layer_norm and rms_norm written out, with scale, shift and casts.", recognise_norms,
+       2e-6},
+      {"recognise-attention", "Finds attention written out, with its masks and the splitting of heads.",
+       recognise_attention, 2e-6},
+      {"merge-matmuls", "Computes products of one value with several constant matrices as one.", merge_matmuls},
       {"absorb-layout", "Takes transposes and reshapes into matmul and attention, or moves them until they cancel.",
        absorb_layout},
       {"drop-dead", "Leaves out nodes that neither outputs nor states need.",
@@ -80,13 +88,6 @@ std::span<const Pass> all_passes() {
            c.remark(fmt::format("{} nodes dropped", g.nodes.size() - r.nodes.size()));
          return r;
        }},
-      {"recognise-activations", "Finds gelu, silu, softplus, relu6 and relatives written out.", recognise_activations,
-       2e-6},
-      {"recognise-softmax", "Finds softmax and log_softmax written out.", recognise_softmax, 2e-6},
-      {"recognise-norms", "Finds layer_norm and rms_norm written out, with scale, shift and casts.", recognise_norms,
-       2e-6},
-      {"recognise-attention", "Finds attention written out, with its masks and the splitting of heads.",
-       recognise_attention, 2e-6},
   };
   return passes;
 }
