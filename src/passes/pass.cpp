@@ -83,9 +83,6 @@ std::span<const Pass> all_passes() {
        fold_constants},
       {"simplify-algebra", "Applies identities that hold bit by bit for all inputs, and leaves out moves of nothing.",
        simplify_algebra},
-      {"absorb-layout", "Takes transposes and reshapes into matmul and attention, or moves them until they cancel.",
-       absorb_layout},
-      {"drop-dead", "Leaves out nodes that neither outputs nor states need.", drop_dead_nodes},
 
       // Recognise.
       {"recognise-activations", "Finds gelu, silu, softplus, relu6 and relatives written out.", recognise_activations,
@@ -95,6 +92,12 @@ std::span<const Pass> all_passes() {
        rounding},
       {"recognise-attention", "Finds attention written out, with its masks and the splitting of heads.",
        recognise_attention, rounding},
+      {"merge-matmuls", "Computes products of one value with several constant matrices as one.", merge_matmuls},
+
+      // Move what is only order and shape.
+      {"absorb-layout", "Takes transposes and reshapes into matmul and attention, or moves them until they cancel.",
+       absorb_layout},
+      {"drop-dead", "Leaves out nodes that neither outputs nor states need.", drop_dead_nodes},
 
       // Fuse.
       {"fuse-norm", "Joins layer_norm and rms_norm with the sums they read.", fuse_norm},

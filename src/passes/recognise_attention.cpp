@@ -186,6 +186,28 @@ bool AttentionRecogniser::read_choice(Operand o, Scores& s, double factor) const
 
 // --- heads ---
 
+// Looks through the transpose `v.base`, whose axes may be regrouped in front of those that it moves: then it moves the
+// same axes of the view.
+bool take_transpose(const Graph& g, HeadView& v) {
+  const Node& n = g.nodes[v.base.node];
+  const std::vector<Dim>&to = n.results[0].dims, &from = g.type(n.operands[0]).dims;
+  std::vector<Index> order;
+  for (const Index axis : n.attrs.as<TransposeAttrs>().order) order.push_back(g.type(n.operands[0]).axis(axis));
+  std::size_t fixed = 0;
+  while (fixed < order.size() && order[fixed] == static_cast<Index>(fixed)) ++fixed;
+  const std::size_t moved = order.size() - fixed;
+  if (v.dims != to) {
+    if (moved > v.dims.size() ||
+        !std::equal(to.end() - static_cast<Index>(moved), to.end(), v.dims.end() - static_cast<Index>(moved)))
+      return false;
+  }
+  const Index first = static_cast<Index>(v.dims.size() - moved), shift = first - static_cast<Index>(fixed);
+  for (Index& axis : v.order) axis = axis < first ? axis : order[static_cast<std::size_t>(axis - shift)] + shift;
+  std::copy(from.end() - static_cast<Index>(moved), from.end(), v.dims.end() - static_cast<Index>(moved));
+  v.base = n.operands[0];
+  return true;
+}
+
 HeadView AttentionRecogniser::view(Operand o, bool transposed) const {
   HeadView v{o, g_.type(o).dims, {}};
   for (Index i = 0; i < g_.type(o).rank(); ++i) v.order.push_back(i);
@@ -193,12 +215,8 @@ HeadView AttentionRecogniser::view(Operand o, bool transposed) const {
   for (;;) {
     const Node& n = m_.node(v.base);
     const std::string_view name = n.op->name();
-    const bool whole = g_.type(v.base).dims == v.dims;
-    if (name == "transpose" && whole) {
-      const TensorType& from = g_.type(n.operands[0]);
-      for (Index& axis : v.order) axis = from.axis(n.attrs.as<TransposeAttrs>().order[static_cast<std::size_t>(axis)]);
-      v.dims = from.dims;
-      v.base = n.operands[0];
+    if (name == "transpose" && take_transpose(g_, v)) {
+      continue;
     } else if (name == "reshape") {
       v.base = n.operands[0];
     } else if (name == "mul" || name == "div") {

@@ -36,18 +36,22 @@ std::optional<std::vector<Dim>> mask_dims(std::vector<Dim> dims, const ScoreSize
   return dims;
 }
 
-// A bias that is a choice between 0 and -inf, perhaps under other sizes of the same count, is a condition.
-std::optional<Condition> as_condition(const Graph& g, Operand bias) {
+struct Choice {
+  Condition shown;
+  double fill = 0;
+};
+
+// A bias that is a choice between 0 and a number, perhaps under other sizes of the same count, is a condition.
+std::optional<Choice> as_choice(const Graph& g, Operand bias) {
   bias = unstretched(g, bias);
   const Operand choice = g.nodes[bias.node].op->name() == "reshape" ? g.nodes[bias.node].operands[0] : bias;
   const Node& n = g.nodes[choice.node];
   if (n.op->name() != "select") return std::nullopt;
   const std::optional<double> yes = scalar_number(g, n.operands[1]), no = scalar_number(g, n.operands[2]);
-  const bool shows = yes == 0.0 && no == -inf;
-  if (!shows && !(yes == -inf && no == 0.0)) return std::nullopt;
+  if (!yes || !no || (*yes != 0 && *no != 0)) return std::nullopt;
   const TensorType& t = g.type(n.operands[0]);
   if (choice != bias && t.dims != g.type(choice).dims) return std::nullopt;
-  return Condition{n.operands[0], shows, choice == bias ? t.dims : g.type(bias).dims};
+  return Choice{{n.operands[0], *yes == 0, choice == bias ? t.dims : g.type(bias).dims}, *yes == 0 ? *no : *yes};
 }
 
 // Conditions that must hold together to show a key.
@@ -60,7 +64,10 @@ void split(const Graph& g, Condition c, std::vector<Condition>& out) {
   if (name == "bitwise_not") return split(g, {n.operands[0], !c.shows_when, c.dims}, out);
   const bool joins = name == (c.shows_when ? "bitwise_and" : "bitwise_or");
   const auto divisible = [&](Operand o) { return own_sizes || g.type(o).dims == g.type(c.at).dims; };
-  if (!joins || !std::ranges::all_of(n.operands, divisible)) return out.push_back(c);
+  if (!joins || !std::ranges::all_of(n.operands, divisible)) {
+    if (!always_shows(g, c)) out.push_back(c);
+    return;
+  }
   for (const Operand o : n.operands) split(g, {o, c.shows_when, own_sizes ? g.type(o).dims : c.dims}, out);
 }
 
@@ -71,7 +78,9 @@ class Planner {
   std::optional<MaskPlan> plan(const std::vector<MaskTerm>& terms);
 
  private:
+  std::optional<std::vector<Condition>> parts_of(const Condition& whole) const;
   bool hide(const Condition& whole);
+  bool choose(const Condition& whole, double fill);
   bool add(const MaskTerm& term);
   bool fill(const MaskTerm& term, bool innermost, bool alone);
   bool shows_own_position(const Condition& c) const;
@@ -83,20 +92,34 @@ class Planner {
   MaskPlan plan_;
 };
 
-bool Planner::hide(const Condition& whole) {
+// The parts of a condition; nothing when one does not stretch to the scores.
+std::optional<std::vector<Condition>> Planner::parts_of(const Condition& whole) const {
   std::vector<Condition> parts;
   split(g_, whole, parts);
   for (const Condition& c : parts) {
-    if (!mask_dims(c.dims, s_)) return false;
-    plan_.conditions.push_back(c);
+    if (!mask_dims(c.dims, s_)) return std::nullopt;
   }
+  return parts;
+}
+
+bool Planner::hide(const Condition& whole) {
+  const std::optional<std::vector<Condition>> parts = parts_of(whole);
+  if (parts) plan_.conditions.insert(plan_.conditions.end(), parts->begin(), parts->end());
+  return parts.has_value();
+}
+
+bool Planner::choose(const Condition& whole, double fill) {
+  std::optional<std::vector<Condition>> parts = parts_of(whole);
+  if (!parts) return false;
+  if (!parts->empty()) plan_.fills.emplace_back(std::move(*parts), fill);
   return true;
 }
 
 bool Planner::add(const MaskTerm& term) {
   if (!mask_dims(g_.type(term.at).dims, s_)) return false;
   if (term.kind == MaskTerm::Kind::bias) {
-    if (const std::optional<Condition> c = as_condition(g_, term.at)) return hide(*c);
+    const std::optional<Choice> c = as_choice(g_, term.at);
+    if (c) return c->fill == -inf ? hide(c->shown) : choose(c->shown, c->fill);
   }
   Operand at = unstretched(g_, term.at);
   if (g_.type(at).dtype != dtype_ && g_.nodes[at.node].op->name() == "cast") at = g_.nodes[at.node].operands[0];
@@ -123,8 +146,7 @@ bool Planner::fill(const MaskTerm& term, bool innermost, bool alone) {
     return (swallowing || dtype_ == DType::f16) && hide(shown);
   }
   if (!swallowing || !innermost) return false;
-  plan_.fills.emplace_back(shown, term.fill);
-  return true;
+  return choose(shown, term.fill);
 }
 
 // Takes a causal condition and a lower bound beside it out of the conditions.
@@ -168,16 +190,26 @@ Value shown(Rewriter& r, const Condition& c, const ScoreSizes& sizes) {
   return c.shows_when ? v : bitwise_not(v);
 }
 
-// All conditions at once, as keys where they do not tell heads and queries apart.
-Value joined(Rewriter& r, const MaskPlan& plan, const ScoreSizes& sizes, AttentionAttrs& attrs) {
-  Value all = shown(r, plan.conditions[0], sizes);
-  for (std::size_t i = 1; i < plan.conditions.size(); ++i) {
-    all = bitwise_and(all, shown(r, plan.conditions[i], sizes));
+Value joined(Rewriter& r, std::span<const Condition> conditions, const ScoreSizes& sizes) {
+  Value all = shown(r, conditions[0], sizes);
+  for (const Condition& c : conditions.subspan(1)) all = bitwise_and(all, shown(r, c, sizes));
+  return all;
+}
+
+// A bias computed before it is stretched: elementwise ops of stretched operands are stretched elementwise ops.
+Value narrowed(Rewriter& r, Operand o, int depth = 0) {
+  constexpr int deepest = 8;
+  const Graph& g = r.from();
+  const Node& n = g.nodes[o.node];
+  if (n.op->name() == "broadcast") return narrowed(r, n.operands[0], depth + 1);
+  if (!(n.op->traits() & elementwise) || depth > deepest) return r.value(o);
+  Values operands;
+  bool changed = false;
+  for (const Operand in : n.operands) {
+    operands.push_back(narrowed(r, in, depth + 1));
+    changed = changed || operands.back().type() != g.type(in);
   }
-  const std::vector<Dim> dims = all.type().dims;
-  const bool keys = dims[1] == Dim(1) && dims[2] == Dim(1) && dims[3] == sizes.keys;
-  attrs.extra = keys ? AttentionExtra::keys : AttentionExtra::pairs;
-  return keys ? reshape(all, {dims[0], dims[3]}) : all;
+  return changed ? r.builder().emit(*n.op, n.attrs, operands)[0] : r.value(o);
 }
 
 }  // namespace
@@ -190,20 +222,26 @@ std::optional<MaskPlan> plan_mask(const Graph& g, const std::vector<MaskTerm>& t
 std::optional<Value> mask_operand(Rewriter& r, const MaskPlan& plan, const ScoreSizes& sizes, DType dtype,
                                   AttentionAttrs& attrs) {
   if (!plan.extra()) return std::nullopt;
-  if (plan.biases.empty() && plan.fills.empty()) return joined(r, plan, sizes, attrs);
+  if (plan.biases.empty() && plan.fills.empty()) {
+    const Value all = joined(r, plan.conditions, sizes);
+    const std::vector<Dim> dims = all.type().dims;
+    const bool keys = dims[1] == Dim(1) && dims[2] == Dim(1) && dims[3] == sizes.keys;
+    attrs.extra = keys ? AttentionExtra::keys : AttentionExtra::pairs;
+    return keys ? reshape(all, {dims[0], dims[3]}) : all;
+  }
   attrs.extra = AttentionExtra::bias;
   std::optional<Value> sum;
   const auto add = [&](Value v) { sum = sum ? *sum + v : v; };
   for (const auto& [at, subtracted] : plan.biases) {
-    const Value v = reshape(r.value(at), *mask_dims(r.from().type(at).dims, sizes));
-    add(subtracted ? -v : v);
+    const Value v = narrowed(r, at), full = reshape(v, *mask_dims(v.type().dims, sizes));
+    add(subtracted ? -full : full);
   }
-  const auto choose = [&](const Condition& c, double number) {
+  const auto choose = [&](std::span<const Condition> shown_by, double number) {
     const auto scalar = [&](double n) { return constant(r.builder(), dtype, n); };
-    add(select(shown(r, c, sizes), scalar(0), scalar(number)));
+    add(select(joined(r, shown_by, sizes), scalar(0), scalar(number)));
   };
-  for (const auto& [c, number] : plan.fills) choose(c, number);
-  for (const Condition& c : plan.conditions) choose(c, -inf);
+  for (const auto& [conditions, number] : plan.fills) choose(conditions, number);
+  if (!plan.conditions.empty()) choose(plan.conditions, -inf);
   return sum;
 }
 

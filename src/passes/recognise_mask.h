@@ -41,9 +41,9 @@ struct MaskPlan {
   AttentionMask mask = AttentionMask::none;
   Index window = 0;
   std::optional<Dim> offset;
-  std::vector<Condition> conditions;                // hide with -inf
-  std::vector<std::pair<Operand, bool>> biases;     // added; subtracted where true
-  std::vector<std::pair<Condition, double>> fills;  // as a bias: 0 where shown, else the number
+  std::vector<Condition> conditions;                             // hide with -inf
+  std::vector<std::pair<Operand, bool>> biases;                  // added; subtracted where true
+  std::vector<std::pair<std::vector<Condition>, double>> fills;  // as a bias: 0 where all show, else the number
   bool masks() const { return mask != AttentionMask::none || extra(); }
   bool extra() const { return !conditions.empty() || !biases.empty() || !fills.empty(); }
 };
@@ -64,5 +64,7 @@ struct Positions {
   std::optional<Dim> lower;  // j >= i + lower
 };
 std::optional<Positions> positions_of(const Graph& g, const Condition& c);
+/// Whether a comparison of positions shows every key.
+bool always_shows(const Graph& g, const Condition& c);
 
 }  // namespace rlx::pattern

@@ -6,7 +6,9 @@
 #include <unordered_map>
 
 #include "ir/rewrite.h"
+#include "ops/broadcast/broadcast.h"
 #include "ops/cast/cast.h"
+#include "ops/constant/constant.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/reshape/reshape.h"
 #include "passes/pattern.h"
@@ -44,9 +46,18 @@ struct Norm {
   NormAttrs attrs;
   Operand x;
   std::vector<Operand> parameters = {};  // gamma, beta
+  bool unit = false;                     // gamma is 1 and left out
 };
 
 bool is_half(DType d) { return d == DType::f16 || d == DType::bf16; }
+
+Value ones(Builder& b, DType dtype, std::span<const Dim> dims) {
+  std::vector<Index> shape;
+  for (const Dim& d : dims) shape.push_back(d.constant());
+  Tensor t(dtype, std::move(shape));
+  store(t, std::vector<double>(static_cast<std::size_t>(t.count()), 1.0));
+  return constant(b, std::move(t));
+}
 
 class NormRecogniser {
  public:
@@ -115,11 +126,13 @@ const Norm* NormRecogniser::alone(Operand norm, Id reader) const {
   return at != norms_.end() && m_.only_reader(norm.node, reader) ? &at->second : nullptr;
 }
 
-// Sizes of the normalised axes, with leading 1s or not.
+// Sizes of the normalised axes, with leading 1s or not; or one constant for all of them.
 bool NormRecogniser::is_row(Operand parameter, const Norm& n) const {
   const TensorType &t = g_.type(parameter), &of = g_.type(n.x);
   const std::span row = std::span(of.dims).subspan(static_cast<std::size_t>(of.axis(n.attrs.axis)));
-  if (t.encoding || t.dims.size() < row.size() || t.dims.size() > of.dims.size()) return false;
+  if (t.encoding || t.dims.size() > of.dims.size()) return false;
+  if (t.count() == Dim(1) && scalar_number(g_, parameter)) return true;
+  if (t.dims.size() < row.size()) return false;
   const std::size_t leading = t.dims.size() - row.size();
   return std::all_of(t.dims.begin(), t.dims.begin() + static_cast<Index>(leading),
                      [](const Dim& d) { return d == Dim(1); }) &&
@@ -150,10 +163,14 @@ std::optional<Norm> NormRecogniser::affine_at(Id id) const {
   for (const auto& [norm, parameter] : {std::pair(n.operands[0], n.operands[1]), {n.operands[1], n.operands[0]}}) {
     const Norm* inner = alone(norm, id);
     if (!inner || norm == parameter || g_.type(norm) != n.results[0]) continue;
-    const bool fits = inner->parameters.size() == (scale ? 0U : 1U) && (scale || inner->op == &layer_norm_op);
-    if (!fits || !is_row(parameter, *inner) || g_.type(parameter).dtype != n.results[0].dtype) continue;
+    const bool shift = !scale && !inner->unit && inner->op == &layer_norm_op && inner->parameters.size() < 2;
+    const bool unit = shift && inner->parameters.empty();
+    if (!(scale ? inner->parameters.empty() : shift) || (unit && !g_.type(parameter).is_constant()) ||
+        !is_row(parameter, *inner) || g_.type(parameter).dtype != n.results[0].dtype)
+      continue;
     Norm extended = *inner;
     extended.parameters.push_back(parameter);
+    extended.unit = unit;
     return extended;
   }
   return std::nullopt;
@@ -172,7 +189,13 @@ std::optional<Values> NormRecogniser::visit(Rewriter& r, Id id) {
   const Value of = r.value(n->x);
   const std::span row = std::span(of.type().dims).subspan(static_cast<std::size_t>(of.type().axis(n->attrs.axis)));
   Values operands{of};
-  for (const Operand p : n->parameters) operands.push_back(reshape(r.value(p), {row.begin(), row.end()}));
+  if (n->unit) operands.push_back(ones(r.builder(), of.dtype(), row));
+  for (const Operand p : n->parameters) {
+    const std::vector<Dim> dims(row.begin(), row.end());
+    const Value v = r.value(p);
+    const bool stretched = v.type().count() == Dim(1) && product(dims) != Dim(1);
+    operands.push_back(stretched ? broadcast(reshape(v, {}), dims) : reshape(v, dims));
+  }
   Values made = r.builder().emit(*n->op, Attrs(n->attrs), operands);
   norms_.emplace(id, std::move(*n));
   ++found;

@@ -134,23 +134,22 @@ std::optional<Positions> bound(const std::vector<Index>& slope, const Dim& const
   return std::nullopt;
 }
 
-// A comparison as DIFFERENCE <= 0.
-std::optional<Positions> compared(const Graph& g, const Node& n, bool shows_when) {
+// A comparison as DIFFERENCE <= 0; the difference.
+std::optional<Affine> difference(const Graph& g, const Node& n, bool shows_when) {
   const std::string_view name = n.op->name();
   const bool smaller = name.starts_with("less"), equal = name.ends_with("_equal");
   if (!smaller && !name.starts_with("greater")) return std::nullopt;
-  const std::optional<Affine> d = sum_of(g, n, -1, 0);  // of the bool's operands
+  std::optional<Affine> d = sum_of(g, n, -1, 0);
   if (!d) return std::nullopt;
   // a < b is d + 1 <= 0, a > b is 1 - d <= 0; the negation of e <= 0 is 1 - e <= 0.
   Index sign = smaller ? 1 : -1;
-  Dim constant = Dim(sign) * d->constant + (equal ? 0 : 1);
+  d->constant = Dim(sign) * d->constant + (equal ? 0 : 1);
   if (!shows_when) {
     sign = -sign;
-    constant = Dim(1) - constant;
+    d->constant = Dim(1) - d->constant;
   }
-  std::vector<Index> slope = d->slope;
-  for (Index& s : slope) s *= sign;
-  return bound(slope, constant);
+  for (Index& s : d->slope) s *= sign;
+  return d;
 }
 
 // A constant that shows, in row i of its last two axes, the columns up to i.
@@ -208,7 +207,22 @@ std::optional<Positions> positions_of(const Graph& g, const Condition& c) {
     at = n.operands[0];
   }
   const std::optional<Positions> p = triangle(g, at, shows_when);
-  return p ? p : compared(g, g.nodes[at.node], shows_when);
+  if (p) return p;
+  const std::optional<Affine> d = difference(g, g.nodes[at.node], shows_when);
+  return d ? bound(d->slope, d->constant) : std::nullopt;
+}
+
+bool always_shows(const Graph& g, const Condition& c) {
+  const Node& n = g.nodes[c.at.node];
+  const std::optional<Affine> d = difference(g, n, c.shows_when);
+  if (!d) return false;
+  Index most = d->constant.bounds().hi;
+  for (std::size_t i = 0; i < d->slope.size(); ++i) {
+    const Index last = n.results[0].dims[i].bounds().hi - 1;
+    if (d->slope[i] > 0 && (last > unbounded || d->slope[i] > 1)) return false;  // far from overflow
+    if (d->slope[i] > 0) most += last;
+  }
+  return most <= 0;
 }
 
 }  // namespace rlx::pattern

@@ -72,7 +72,9 @@ void check(std::span<const Pass> passes, unsigned first, unsigned count) {
       FAIL() << "seed " << seed << ", pass " << passes[0].name << ": " << e.what() << "\n" << print(before);
     }
   }
-  EXPECT_TRUE(changed > 0 || passes[0].tolerance > 0) << passes[0].name << " changes nothing";
+  // Nothing in these graphs is a composite written out, or several products of one value.
+  const bool rare = passes[0].tolerance > 0 || passes[0].name == "merge-matmuls";
+  EXPECT_TRUE(changed > 0 || rare) << passes[0].name << " changes nothing";
 }
 
 TEST(RandomGraphs, EveryPassKeepsTheResults) {

@@ -46,18 +46,17 @@ std::string written(const fs::path& path, const std::string& type) {
 }
 
 Graph after_pass(const Graph& g, const std::string& name) {
-  const auto pass = std::ranges::find(all_passes(), name, &Pass::name);
-  require(pass != all_passes().end(), "unknown pass {}", name);
+  const Pass& pass = find_pass(name);
   const DeviceInfo device;
   const CompileOptions options;
   Report report;
   PassContext context{device, options, report};
   use_reference(context);
-  return run_passes(g, std::span(&*pass, 1), context);
+  return run_passes(g, std::span(&pass, 1), context);
 }
 
-// Small sizes, alike for equal bounds; masks that leave the first key of every row visible.
-std::vector<Tensor> inputs_of(const Graph& g, unsigned seed) {
+// Small sizes; masks that leave the first key of every row visible, or, `hidden`, hold nothing but 0.
+std::vector<Tensor> inputs_of(const Graph& g, unsigned seed, bool hidden) {
   DimEnv env;
   Index next = 2;
   for (const auto& [name, bounds] : g.symbols) env[name] = std::clamp(next++, bounds.lo, bounds.hi);
@@ -71,10 +70,17 @@ std::vector<Tensor> inputs_of(const Graph& g, unsigned seed) {
     }
     Tensor t = fill(CaseInput(type).range(0, 1), env, seed++);
     for (Index i = 0; i < t.count(); ++i)
-      t.set_code(i, (t.shape().empty() || i % t.shape().back() == 0) ? 1 : random() % 2);
+      t.set_code(i, hidden ? 0 : (t.shape().empty() || i % t.shape().back() == 0) ? 1 : random() % 2);
     inputs.push_back(std::move(t));
   }
   return inputs;
+}
+
+// Rows that hide every key are 0 / 0 as written, and zeros in attention.
+void zero_nans(Tensor& t) {
+  std::vector<double> v = load<double>(t);
+  for (double& x : v) x = std::isnan(x) ? 0 : x;
+  store(t, v);
 }
 
 class Recognised : public testing::TestWithParam<fs::path> {};
@@ -91,9 +97,15 @@ TEST_P(Recognised, GivesTheWrittenValues) {
     }
     const Graph after = after_pass(g, pass);
     for (unsigned seed = 1; seed <= 3; ++seed) {
-      const std::vector<Tensor> in = inputs_of(g, seed), want = evaluate(g, in), got = evaluate(after, in);
+      const bool hidden = seed == 3;  // scores then carry the rounding of the number that hides them
+      if (hidden && type == std::string("f16")) continue;
+      const std::vector<Tensor> in = inputs_of(g, seed, hidden), got = evaluate(after, in);
+      std::vector<Tensor> want = evaluate(g, in);
+      if (hidden && pass == "recognise-attention" && !same(after, g)) {
+        for (Tensor& t : want) zero_nans(t);
+      }
       for (std::size_t i = 0; i < want.size(); ++i) {
-        const Tolerance tolerance = pass == "merge-matmuls" ? exact : relative(bound);
+        const Tolerance tolerance = pass == "merge-matmuls" ? exact : relative(hidden ? 1000 * bound : bound);
         const Difference d = compare(got[i], want[i], tolerance);
         EXPECT_TRUE(d.ok) << type << ", output " << i << ": " << d.worst << " " << d.where << "\n" << print(after);
       }
