@@ -8,23 +8,6 @@
 
 namespace rlx::onnx {
 
-std::string element_name(std::int32_t type) {
-  static constexpr std::array<std::string_view, 27> names{
-      "UNDEFINED", "FLOAT",      "UINT8",      "INT8",         "UINT16",         "INT16",      "INT32",
-      "INT64",     "STRING",     "BOOL",       "FLOAT16",      "DOUBLE",         "UINT32",     "UINT64",
-      "COMPLEX64", "COMPLEX128", "BFLOAT16",   "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ",
-      "UINT4",     "INT4",       "FLOAT4E2M1", "FLOAT8E8M0",   "UINT2",          "INT2"};
-  if (type < 0 || type >= static_cast<std::int32_t>(names.size())) return fmt::format("type {}", type);
-  return std::string(names[static_cast<std::size_t>(type)]);
-}
-
-std::string_view attribute_type_name(AttributeType type) {
-  static constexpr std::array<std::string_view, 15> names{
-      "undefined", "float",   "int",    "string",        "tensor",         "graph", "floats", "ints",
-      "strings",   "tensors", "graphs", "sparse tensor", "sparse tensors", "type",  "types"};
-  return names[static_cast<std::size_t>(type)];
-}
-
 namespace {
 
 /// Fills the structures; counts what they take.
@@ -57,6 +40,7 @@ class Parser {
   void graph(std::string_view message, GraphProto& g);
   void node(std::string_view message, NodeProto& n);
   void attribute(std::string_view message, AttributeProto& a);
+  AttributeType attribute_value(const WireReader& in, const Field& f, AttributeProto& a, bool& single);
   void check_attribute(const WireReader& in, AttributeProto& a, std::uint32_t seen) const;
   void tensor(std::string_view message, TensorProto& t);
   void dimensions(const WireReader& in, const Field& f, TensorProto& t);
@@ -208,95 +192,73 @@ void Parser::attribute(std::string_view message, AttributeProto& a) {
   a.body = message;
   std::uint32_t kinds = 0;  // bit per attribute type that has a value here
   bool name = false, reference = false, type_seen = false, single = false;
-  const auto has = [&](AttributeType t) { kinds |= 1u << static_cast<unsigned>(t); };
   for (Field f; in.next(f);) {
-    switch (f.number) {
-      case 1:
-        in.once(name, "name");
-        a.name = in.text(f, "name");
-        break;
-      case 2:
-        in.once(single, "a value");
-        a.real = in.real(f, "f");
-        has(AttributeType::real);
-        break;
-      case 3:
-        in.once(single, "a value");
-        a.integer = in.integer(f, "i");
-        has(AttributeType::integer);
-        break;
-      case 4:
-        in.once(single, "a value");
-        a.string = in.bytes(f, "s");
-        has(AttributeType::string);
-        break;
-      case 5:
-        in.once(single, "a value");
-        tensor(in.bytes(f, "t"), add(in, a.tensors));
-        has(AttributeType::tensor);
-        break;
-      case 6:
-        in.once(single, "a value");
-        [[fallthrough]];
-      case 11: {
-        has(f.number == 6 ? AttributeType::graph : AttributeType::graphs);
-        auto g = std::make_unique<GraphProto>();
-        charge(in, sizeof(GraphProto));
-        graph(in.bytes(f, "g"), *g);
-        add(in, a.graphs) = std::move(g);
-        break;
-      }
-      case 7:
-        if (f.wire != Wire::bytes) in.real(f, "floats");
-        has(AttributeType::reals);
-        break;
-      case 8:
-        if (f.wire != Wire::bytes) in.integer(f, "ints");
-        has(AttributeType::integers);
-        break;
-      case 9:
-        in.bytes(f, "strings");
-        has(AttributeType::strings);
-        break;
-      case 10:
-        tensor(in.bytes(f, "tensors"), add(in, a.tensors));
-        has(AttributeType::tensors);
-        break;
-      case 14:
-        in.once(single, "a value");
-        has(AttributeType::type);
-        forget_type(in.bytes(f, "tp"));
-        break;
-      case 15:
-        has(AttributeType::types);
-        forget_type(in.bytes(f, "type_protos"));
-        break;
-      case 20: {
-        in.once(type_seen, "type");
-        const Index t = in.integer(f, "type");
-        if (t < 0 || t > static_cast<Index>(AttributeType::types))
-          in.fail(fmt::format("attribute type {} is unknown", t));
-        a.type = static_cast<AttributeType>(t);
-        break;
-      }
-      case 21:
-        in.once(reference, "ref_attr_name");
-        a.reference = in.text(f, "ref_attr_name");
-        break;
-      case 22:
-        in.once(single, "a value");
-        sparse_name(in.bytes(f, "sparse_tensor"));
-        has(AttributeType::sparse_tensor);
-        break;
-      case 23:
-        sparse_name(in.bytes(f, "sparse_tensors"));
-        has(AttributeType::sparse_tensors);
-        break;
-      default:
-        break;
+    if (f.number == 1) {
+      in.once(name, "name");
+      a.name = in.text(f, "name");
+    } else if (f.number == 20) {
+      in.once(type_seen, "type");
+      const Index t = in.integer(f, "type");
+      if (t < 0 || t > static_cast<Index>(AttributeType::types))
+        in.fail(fmt::format("attribute type {} is unknown", t));
+      a.type = static_cast<AttributeType>(t);
+    } else if (f.number == 21) {
+      in.once(reference, "ref_attr_name");
+      a.reference = in.text(f, "ref_attr_name");
+    } else {
+      const AttributeType t = attribute_value(in, f, a, single);
+      if (t != AttributeType::undefined) kinds |= 1u << static_cast<unsigned>(t);
     }
   }
   check_attribute(in, a, kinds);
+}
+
+// Reads a field that holds a value; says of which type, or undefined for a field of another kind.
+AttributeType Parser::attribute_value(const WireReader& in, const Field& f, AttributeProto& a, bool& single) {
+  const bool one = (f.number >= 2 && f.number <= 6) || f.number == 14 || f.number == 22;
+  if (one) in.once(single, "a value");
+  switch (f.number) {
+    case 2:
+      a.real = in.real(f, "f");
+      return AttributeType::real;
+    case 3:
+      a.integer = in.integer(f, "i");
+      return AttributeType::integer;
+    case 4:
+      a.string = in.bytes(f, "s");
+      return AttributeType::string;
+    case 5:
+    case 10:
+      tensor(in.bytes(f, "tensor"), add(in, a.tensors));
+      return one ? AttributeType::tensor : AttributeType::tensors;
+    case 6:
+    case 11: {
+      auto g = std::make_unique<GraphProto>();
+      charge(in, sizeof(GraphProto));
+      graph(in.bytes(f, "graph"), *g);
+      add(in, a.graphs) = std::move(g);
+      return one ? AttributeType::graph : AttributeType::graphs;
+    }
+    case 7:
+      if (f.wire != Wire::bytes) in.real(f, "floats");
+      return AttributeType::reals;
+    case 8:
+      if (f.wire != Wire::bytes) in.integer(f, "ints");
+      return AttributeType::integers;
+    case 9:
+      in.bytes(f, "strings");
+      return AttributeType::strings;
+    case 14:
+    case 15:
+      forget_type(in.bytes(f, "type"));
+      return one ? AttributeType::type : AttributeType::types;
+    case 22:
+    case 23:
+      sparse_name(in.bytes(f, "sparse_tensor"));
+      return one ? AttributeType::sparse_tensor : AttributeType::sparse_tensors;
+    default:
+      return AttributeType::undefined;
+  }
 }
 
 // One attribute has one kind of value, the one it states. An empty list is written as no field at all, and some writers
@@ -579,54 +541,6 @@ std::unique_ptr<const ModelProto> read_model(const Bytes& bytes, const std::stri
 
 std::unique_ptr<const ModelProto> read_model(const std::string& path, FileMode mode) {
   return read_model(MappedFile(path, mode).bytes(), path);
-}
-
-namespace {
-
-template <class T>
-void append(const WireReader& in, std::vector<T>& list, T value) {
-  if (list.size() >= most_listed) in.fail(fmt::format("a list of more than {} elements", most_listed));
-  list.push_back(value);
-}
-
-}  // namespace
-
-std::vector<Index> integers_of(const WireFile& file, const AttributeProto& a) {
-  std::vector<Index> all;
-  WireReader in(file, a.body, "attribute");
-  const auto push = [&](std::uint64_t v) { append(in, all, static_cast<Index>(v)); };
-  for (Field f; in.next(f);) {
-    if (f.number != 8) continue;
-    if (f.wire == Wire::bytes) {
-      each_varint(file, f.bytes, push);
-    } else {
-      push(f.value);
-    }
-  }
-  return all;
-}
-
-std::vector<float> reals_of(const WireFile& file, const AttributeProto& a) {
-  std::vector<float> all;
-  WireReader in(file, a.body, "attribute");
-  for (Field f; in.next(f);) {
-    if (f.number != 7) continue;
-    if (f.wire == Wire::bytes) {
-      each_fixed<float>(file, f.bytes, [&](float v) { append(in, all, v); });
-    } else {
-      append(in, all, in.real(f, "floats"));
-    }
-  }
-  return all;
-}
-
-std::vector<std::string_view> strings_of(const WireFile& file, const AttributeProto& a) {
-  std::vector<std::string_view> all;
-  WireReader in(file, a.body, "attribute");
-  for (Field f; in.next(f);) {
-    if (f.number == 9) append(in, all, in.bytes(f, "strings"));
-  }
-  return all;
 }
 
 }  // namespace rlx::onnx

@@ -3,9 +3,11 @@
 #include <limits>
 
 #include "core/error.h"
+#include "io/onnx/grid.h"
 #include "io/onnx/importer.h"
 #include "ops/broadcast/broadcast.h"
 #include "ops/cast/cast.h"
+#include "ops/concat/concat.h"
 #include "ops/constant/constant.h"
 #include "ops/gather/gather.h"
 #include "ops/iota/iota.h"
@@ -23,7 +25,30 @@ namespace {
 
 Values gather_operator(NodeArgs& n) {
   n.expect(2, 2);
-  return {gather(n[0], n[1], n.integer("axis", 0))};
+  const Index axis = axis_of(n.integer("axis", 0), n[0].rank());
+  if (axis == 0) {
+    if (const auto v = gather_of_grid(n.importer(), n[0], n[1])) return {*v};
+  }
+  return {gather(n[0], n[1], axis)};
+}
+
+// The columns of the indices of a GatherND, one for every axis they name.
+Values columns_of(Value indices, Index k) {
+  const std::vector<Dim> heads(indices.type().dims.begin(), indices.type().dims.end() - 1);
+  Builder& b = *indices.builder;
+  const Node& n = b.graph().nodes[indices.at.node];
+  Values columns;
+  if (n.op == &concat_op && static_cast<Index>(n.operands.size()) == k &&
+      indices.type().axis(n.attrs.as<ConcatAttrs>().axis) == indices.rank() - 1) {
+    const std::vector<Operand> parts = n.operands;  // emitting moves the nodes
+    for (const Operand o : parts) {
+      if (b.graph().type(o).dims.back() == Dim(1)) columns.push_back(reshape(Value{&b, o}, heads));
+    }
+    if (static_cast<Index>(columns.size()) == k) return columns;
+    columns.clear();
+  }
+  for (Index i = 0; i < k; ++i) columns.push_back(reshape(slice(indices, -1, i, i + 1), heads));
+  return columns;
 }
 
 Values gather_elements(NodeArgs& n) {
@@ -42,14 +67,14 @@ Values gather_nd(NodeArgs& n) {
   require(depth.is_constant() && depth.constant() >= 1 && depth.constant() <= x.rank(),
           "the last size of the indices is {}, expected 1 to {}", depth.text(), x.rank());
   const Index k = depth.constant();
-  std::vector<Dim> rest(x.type().dims.begin() + k, x.type().dims.end());
+  const Values columns = columns_of(indices, k);
+  if (const auto v = gather_of_grid(n.importer(), x, columns)) return {*v};
+  if (k == 1) return {gather(x, columns[0], 0)};
   std::vector<Dim> table{product(std::span(x.type().dims).first(static_cast<std::size_t>(k)))};
-  table.insert(table.end(), rest.begin(), rest.end());
-  std::vector<Dim> heads(indices.type().dims.begin(), indices.type().dims.end() - 1);
+  table.insert(table.end(), x.type().dims.begin() + k, x.type().dims.end());
   std::optional<Value> position, inside;
   for (Index i = 0; i < k; ++i) {
-    const Value column = reshape(slice(indices, -1, i, i + 1), heads);
-    if (k == 1) return {gather(x, column, 0)};
+    const Value column = columns[static_cast<std::size_t>(i)];
     const Value extent = n.known(DType::i64, {x.dim(i)}, false), zero = like(column, 0);
     const Value ok = bitwise_and(less(column, extent), less_equal(-extent, column));
     const Value at = select(less(column, zero), column + extent, column);
