@@ -14,11 +14,14 @@ namespace {
 constexpr std::string_view cuda_prelude =
     R"(typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long long u64;
-typedef float f32; typedef double f64;
+typedef float f32;
 #define FUNCTION static __device__ __forceinline__
 #define sync() __syncthreads()
 #define f32_bits(x) ((u32)__float_as_uint(x))
 #define bits_f32(x) __uint_as_float(x)
+)";
+
+constexpr std::string_view cuda_f64 = R"(typedef double f64;
 #define f64_bits(x) ((u64)__double_as_longlong(x))
 #define bits_f64(x) __longlong_as_double((i64)(x))
 )";
@@ -150,7 +153,7 @@ std::string pointers(const GpuKernel& k, const GpuTarget& t) {
 
 const GpuTarget cuda_target{.name = "cuda",
                             .prelude = cuda_prelude,
-                            .prelude_f64 = "\n",
+                            .prelude_f64 = cuda_f64,
                             .entry = "extern \"C\" __global__ void",
                             .buffer = "",
                             .shared = "__shared__ ",
@@ -162,7 +165,7 @@ const GpuTarget cuda_target{.name = "cuda",
 
 const GpuTarget hip_target{.name = "hip",
                            .prelude = cuda_prelude,
-                           .prelude_f64 = "\n",
+                           .prelude_f64 = cuda_f64,
                            .entry = "extern \"C\" __global__ void",
                            .buffer = "",
                            .shared = "__shared__ ",
@@ -210,37 +213,45 @@ std::span<const GpuTarget* const> gpu_targets() {
 }
 
 bool uses_f64(const GpuKernel& kernel) {
-  if (mentions(kernel.body, "f64")) return true;
+  const auto in_text = [](std::string_view text) {
+    return mentions(text, "f64") || mentions(text, "f64_bits") || mentions(text, "bits_f64");
+  };
+  if (in_text(kernel.body)) return true;
   std::vector<const GpuFunction*> used;
   add_functions(kernel.body, used);
   const auto is_f64 = [](const auto& x) { return x.type == "f64"; };
-  return std::ranges::any_of(used, [](const GpuFunction* f) { return mentions(f->text, "f64"); }) ||
+  return std::ranges::any_of(used, [&](const GpuFunction* f) { return in_text(f->text); }) ||
          std::ranges::any_of(kernel.params, is_f64) || std::ranges::any_of(kernel.shared, is_f64);
 }
 
-std::string render(const GpuKernel& kernel, const GpuTarget& target) {
-  check_names(kernel);
+std::string render(const GpuKernel& kernel, const GpuTarget& target) { return render(std::span(&kernel, 1), target); }
+
+std::string render(std::span<const GpuKernel> kernels, const GpuTarget& target) {
   std::vector<const GpuFunction*> used;
-  add_functions(kernel.body, used);
-  std::string functions;
-  for (const GpuFunction* f : used) functions += f->text + "\n";
-  for (const std::string_view m : target.missing) {
-    require(!mentions(kernel.body, m) && !mentions(functions, m), "kernel {}: {} has no function {}", kernel.name,
-            target.name, m);
+  std::set<std::string_view> names;
+  bool f64 = false;
+  for (const GpuKernel& k : kernels) {
+    check_names(k);
+    require(names.insert(k.name).second, "two kernels have the name {}", k.name);
+    add_functions(k.body, used);
+    f64 |= uses_f64(k);
+    require(!uses_f64(k) || !target.prelude_f64.empty(), "kernel {}: {} has no f64", k.name, target.name);
   }
   std::string out(target.prelude);
-  if (uses_f64(kernel)) {
-    require(!target.prelude_f64.empty(), "kernel {}: {} has no f64", kernel.name, target.name);
-    out += target.prelude_f64 == "\n" ? "" : target.prelude_f64;
+  if (f64) out += target.prelude_f64;
+  std::string text;
+  for (const GpuFunction* f : used) text += f->text + "\n";
+  for (const GpuKernel& k : kernels) {
+    text += fmt::format("{} {}({}) {{\n", target.entry, k.name, signature(k, target));
+    text += target.ids;
+    text += pointers(k, target);
+    for (const GpuShared& s : k.shared) text += fmt::format("  {}{} {}[{}];\n", target.shared, s.type, s.name, s.count);
+    text += k.body + "}\n";
   }
-  out += functions;
-  out += fmt::format("{} {}({}) {{\n", target.entry, kernel.name, signature(kernel, target));
-  out += target.ids;
-  out += pointers(kernel, target);
-  for (const GpuShared& s : kernel.shared) {
-    out += fmt::format("  {}{} {}[{}];\n", target.shared, s.type, s.name, s.count);
+  for (const std::string_view m : target.missing) {
+    require(!mentions(text, m), "kernel {}: {} has no function {}", kernels[0].name, target.name, m);
   }
-  return out + kernel.body + "}\n";
+  return out + text;
 }
 
 }  // namespace rlx

@@ -69,6 +69,8 @@ std::span<const GpuTarget* const> gpu_targets();
 /// The text of a kernel for a target. Throws Error when the target lacks f64 or a function that the kernel uses, and
 /// when a name is a word of one of the languages or is used twice.
 std::string render(const GpuKernel& kernel, const GpuTarget& target);
+/// Several kernels with different names as one text, which compiles faster than one text each.
+std::string render(std::span<const GpuKernel> kernels, const GpuTarget& target);
 
 /// Whether the text of a kernel mentions f64.
 bool uses_f64(const GpuKernel& kernel);

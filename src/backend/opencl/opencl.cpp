@@ -85,7 +85,7 @@ class OpenclDevice final : public GpuDevice {
     if (code != cl::success) f_.clReleaseContext(context_);
     check(code, "queue");
     const auto config = device_number<cl::Ulong>(f_, device_, cl::device_single_config);
-    if ((config & cl::fp_correct_divide_sqrt) != 0) options_ = "-cl-fp32-correctly-rounded-divide-sqrt";
+    if ((config & cl::fp_correct_divide_sqrt) != 0) options_ += " -cl-fp32-correctly-rounded-divide-sqrt";
     makers_ = gpu_makers(info_, [this](Launch l) { return compile(std::move(l)); });
   }
 
@@ -228,7 +228,7 @@ class OpenclDevice final : public GpuDevice {
     auto c = std::make_unique<Compiled>();
     c->program = f_.clCreateProgramWithSource(context_, 1, &source, &length, &code);
     check(code, "program");
-    code = f_.clBuildProgram(c->program, 1, &device_, options_, nullptr, nullptr);
+    code = f_.clBuildProgram(c->program, 1, &device_, options_.c_str(), nullptr, nullptr);
     if (code != cl::success) {
       const std::string log = log_of(c->program);
       f_.clReleaseProgram(c->program);
@@ -280,7 +280,7 @@ class OpenclDevice final : public GpuDevice {
   DeviceProperties info_;
   cl::Context context_ = nullptr;
   cl::Queue queue_ = nullptr;
-  const char* options_ = "";
+  std::string options_ = "-w";  // without warnings, which some compilers print
   MakerTable makers_;
   std::mutex lock_, build_lock_;
   std::map<std::byte*, Buffer> buffers_;

@@ -1,0 +1,129 @@
+// Conformance cases of all ops that have GPU kernels, on the system's OpenCL device, against the references. In a
+// process each kernel text is compiled once, which is most of the time these tests take.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "conformance.h"
+#include "core/error.h"
+#include "gpu_runner.h"
+
+namespace rlx::test {
+namespace {
+
+using Replace = std::map<DType, DType>;
+
+std::vector<Replace> variants(const AnyCase& c) {
+  std::vector<Replace> all{{}};
+  if (!c.common.other_dtypes) return all;
+  bool real = false, integer = false;
+  for (const CaseInput& in : c.common.inputs) {
+    real |= in.type.dtype == DType::f32;
+    integer |= in.type.dtype == DType::i32;
+  }
+  if (real) {
+    for (const DType d : {DType::f64, DType::f16, DType::bf16}) all.push_back({{DType::f32, d}});
+  } else if (integer) {
+    for (const DType d : {DType::i64, DType::i16, DType::i8, DType::u64, DType::u32, DType::u16, DType::u8}) {
+      all.push_back({{DType::i32, d}});
+    }
+  }
+  return all;
+}
+
+struct Tally {
+  int run = 0;
+  std::map<std::string, int> declined;  // by reason
+};
+
+// On a device the stated values are met within what the op may be off, too.
+Tolerance looser(const Tolerance& a, const Tolerance& b) {
+  if (a.kind == Tolerance::Kind::exact) return b;
+  return b.kind == Tolerance::Kind::exact || (a.kind == b.kind && a.bound > b.bound) ? a : b;
+}
+
+void check_case(GpuDevice& device, const OpDef& op, const AnyCase& c, const Replace& replace, unsigned seed,
+                Tally& tally) {
+  std::optional<Bound> b;
+  try {
+    b = bind_case(op, c, replace, seed);
+  } catch (const Error&) {
+    return;  // inference refuses the element type
+  }
+  Recorder recorder(device.info());
+  std::string why;
+  if (!recorder.take(b->graph, &why)) {
+    ++tally.declined[why];
+    return;
+  }
+  const std::vector<Tensor> got = run_on(device, b->graph, b->inputs, b->dims);
+  const std::vector<Tensor> want = evaluate(b->graph, b->inputs, {false, b->dims});
+  for (std::size_t r = 0; r < got.size(); ++r) {
+    const Difference d = compare(got[r], want[r], c.common.tolerance);
+    EXPECT_TRUE(d.ok) << "result " << r << " " << d.where;
+    if (c.common.expected.empty() || !replace.empty()) continue;
+    Tensor expected(got[r].dtype(), got[r].shape());
+    store(expected, c.common.expected[r]);
+    const Difference e = compare(got[r], expected, looser(c.common.tolerance, c.common.expected_tolerance));
+    EXPECT_TRUE(e.ok) << "result " << r << " against the stated values: " << e.where;
+  }
+  ++tally.run;
+}
+
+enum class Types { stated, others };
+
+// Runs the cases of the ops that `wanted` accepts; every op must have run at least one, unless it is listed in `none`.
+void check_ops(bool (*wanted)(std::string_view name), Types types, std::initializer_list<std::string_view> none = {}) {
+  std::string why;
+  GpuDevice* device = opencl_device(&why);
+  if (!device) GTEST_SKIP() << "no OpenCL device: " << why;
+  unsigned seed = 1;
+  int total = 0;
+  std::map<std::string, int> declined;
+  for (const OpDef* op : gpu_ops()) {
+    const std::vector<AnyCase> cases = op->cases();
+    if (cases.empty() || !wanted(op->name())) continue;
+    Tally tally;
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      for (const Replace& replace : variants(cases[i])) {
+        seed += 17;
+        if (replace.empty() != (types == Types::stated)) continue;
+        SCOPED_TRACE(fmt::format("{} case {} {{{}}}{}", op->name(), i, cases[i].attrs.print(),
+                                 replace.empty() ? "" : " as " + std::string(name(replace.begin()->second))));
+        try {
+          check_case(*device, *op, cases[i], replace, seed, tally);
+        } catch (const std::exception& e) {
+          ADD_FAILURE() << e.what();
+        }
+      }
+    }
+    if (types == Types::stated && std::ranges::find(none, op->name()) == none.end()) {
+      EXPECT_GT(tally.run, 0) << op->name();
+    }
+    total += tally.run;
+    for (const auto& [reason, count] : tally.declined) declined[reason] += count;
+  }
+  testing::Test::RecordProperty("cases", total);
+  for (const auto& [reason, count] : declined) {
+    std::printf("declined %d times: %s\n", count, reason.c_str());
+    // What is declined is only what docs/gpu.md lists.
+    EXPECT_TRUE(reason.find("kernels do not load elements of type") == 0 ||
+                reason.find("of integers may have to fail for 0") != std::string::npos)
+        << reason;
+  }
+  std::printf("%d cases\n", total);
+}
+
+bool is_cast(std::string_view name) { return name == "cast"; }
+bool is_no_cast(std::string_view name) { return name != "cast"; }
+bool is_row_op(std::string_view name) { return name == "softmax" || name == "iota"; }
+
+TEST(Opencl, SoftmaxAndIota) { check_ops(is_row_op, Types::stated); }
+TEST(BulkOpencl, CasesOfEveryOp) { check_ops(is_no_cast, Types::stated, {"conj"}); }
+TEST(BulkOpencl, CasesOfEveryOpInOtherElementTypes) { check_ops(is_no_cast, Types::others); }
+TEST(BulkOpencl, CasesOfCast) { check_ops(is_cast, Types::stated); }
+
+}  // namespace
+}  // namespace rlx::test
