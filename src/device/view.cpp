@@ -21,6 +21,8 @@ std::vector<Dim> dense_strides(std::span<const Dim> dims) {
   return strides;
 }
 
+std::vector<Dim> strides_of(const Slot& slot) { return slot.dense() ? dense_strides(slot.type.dims) : slot.strides; }
+
 Slot view_of(const Slot& from, TensorType type, Dim offset, std::vector<Dim> strides) {
   const std::vector<Dim> dense = dense_strides(type.dims);
   bool differs = false;  // the stride of an axis of size 1 says nothing

@@ -4,7 +4,7 @@
 #include <span>
 #include <unordered_map>
 
-#include "device/copy_step.h"
+#include "device/step.h"
 
 namespace rlx {
 
@@ -26,6 +26,8 @@ ViewMaker find_view(const OpDef* op);
 
 /// Strides of a dense tensor, in elements.
 std::vector<Dim> dense_strides(std::span<const Dim> dims);
+/// Strides of a slot in elements, also where it is dense.
+std::vector<Dim> strides_of(const Slot& slot);
 /// A slot in the buffer of `from`, at another offset and with other strides; these may turn out to be dense.
 Slot view_of(const Slot& from, TensorType type, Dim offset, std::vector<Dim> strides);
 

@@ -135,7 +135,7 @@ std::vector<Tensor> run_on(Device& device, const Graph& g, std::span<const Tenso
   return Run(device, g, bind_dims(g, inputs, dims)).outputs(inputs);
 }
 
-Recorder::Recorder(DeviceInfo device) : info(std::move(device)) {
+Recorder::Recorder(DeviceProperties device) : info(std::move(device)) {
   makers = gpu_makers(info, [this](Launch l) {
     kernels.push_back(l.kernel);
     return l.step.run(1, 1, [](const Memory&, const DimValues&, Range) {});

@@ -22,10 +22,10 @@ std::vector<Tensor> run_on(Device& device, const Graph& g, std::span<const Tenso
 
 /// A device with nothing behind it: its makers put kernels into a list.
 struct Recorder {
-  DeviceInfo info;
+  DeviceProperties info;
   std::vector<GpuKernel> kernels;
   MakerTable makers;
-  explicit Recorder(DeviceInfo device = {.name = "recorder", .group_size = 1024});
+  explicit Recorder(DeviceProperties device = {.name = "recorder", .group_size = 1024});
   /// Asks the makers of every node of a graph; false when one declines.
   bool take(const Graph& g, std::string* why = nullptr);
 };
