@@ -24,6 +24,9 @@ class Layout {
   std::vector<DimToken> sizes_, strides_;
 };
 
+/// Strides of a slot in elements, also where it is dense.
+std::vector<Dim> strides_of(const Slot& slot);
+
 /// Bytes of an element; 0 for packed element types.
 inline Index element_bytes(DType type) { return bits(type) % 8 == 0 ? bits(type) / 8 : 0; }
 

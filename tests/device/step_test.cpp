@@ -94,7 +94,8 @@ TEST(Step, AMakerDeclinesWithAReason) {
   const Node node;
   std::string why;
   const StepArgs args{node, {}, {}, &why};
-  EXPECT_FALSE(args.decline("strides are not dense"));
+  const std::optional<Step> none = args.decline("strides are not dense");
+  EXPECT_FALSE(none);
   EXPECT_EQ(why, "strides are not dense");
 }
 

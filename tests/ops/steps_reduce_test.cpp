@@ -129,6 +129,18 @@ TEST(StepsReduce, ARowDoesNotDependOnTheOthers) {
   }
 }
 
+// A pack has as many accumulators at every level, which are joined in one order.
+TEST(StepsReduce, EveryLevelGivesTheSameBits) {
+  for (const DType type : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    for (const std::vector<Index>& axes : {std::vector<Index>{0}, {1}, {0, 2}, {0, 1, 2}}) {
+      const Bound b = bind(reduce_op, Attrs(ReduceAttrs{ReduceKind::sum, axes}), CaseInput(type, {37, 45, 131}));
+      std::vector<Tensor> results;
+      at_every_level([&] { results.push_back(run_node(b, cpu_makers()).value()[0]); });
+      for (const Tensor& r : results) EXPECT_TRUE(identical(r, results[0])) << name(type);
+    }
+  }
+}
+
 TEST(StepsReduce, R9_SumsOverInteriorPairs) {
   for (const std::vector<Index>& axes : {std::vector<Index>{1, 2}, {2, 3}, {0, 2}, {1, 3}}) {
     const CaseInput x(DType::f64, {4, 3, 5, 2});

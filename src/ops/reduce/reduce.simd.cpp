@@ -131,10 +131,11 @@ static void load(const StoredF16* x, Pack<A>& p) {
 }
 template <class A>
 static void load(const StoredBF16* x, Pack<A>& p) {
-  typedef unsigned short Half __attribute__((vector_size(8)));
-  typedef unsigned Full __attribute__((vector_size(16)));
+  typedef unsigned short Half __attribute__((vector_size(register_bytes / 2)));
+  typedef unsigned Full __attribute__((vector_size(register_bytes)));
+  constexpr int each = register_bytes / 4;
   float all[lanes];
-  for (int i = 0; i < lanes; i += 4) {
+  for (int i = 0; i < lanes; i += each) {
     Half half;
     __builtin_memcpy(&half, x + i, sizeof half);
     const Full full = __builtin_convertvector(half, Full) << 16;
@@ -161,12 +162,15 @@ static void join(Pack<A>& p, const Pack<A>& with) {
   for (int i = 0; i < Vector<A>::count; ++i) Op::into(p.v[i], with.v[i]);
 }
 
-// Halves are joined until one accumulator is left.
+// Halves are joined until one accumulator is left; whole registers first.
 template <class A, class Op>
-static A fold(const Pack<A>& p) {
-  A all[lanes];
-  __builtin_memcpy(all, &p, sizeof all);
-  for (int half = lanes / 2; half > 0; half /= 2) {
+static A fold(Pack<A>& p) {
+  for (int half = Vector<A>::count / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) Op::into(p.v[i], p.v[i + half]);
+  }
+  A all[Vector<A>::each];
+  __builtin_memcpy(all, &p.v[0], sizeof all);
+  for (int half = Vector<A>::each / 2; half > 0; half /= 2) {
     for (int i = 0; i < half; ++i) Op::into(all[i], all[i + half]);
   }
   return all[0];

@@ -2,7 +2,6 @@
 #include "ops/transpose/transpose.h"
 
 #include "device/copy_step.h"
-#include "device/view.h"
 
 namespace rlx {
 
