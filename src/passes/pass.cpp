@@ -101,6 +101,7 @@ std::span<const Pass> all_passes() {
 
       // Fuse.
       {"fuse-norm", "Joins layer_norm and rms_norm with the sums they read.", fuse_norm},
+      {"fuse-elementwise", "Joins elementwise nodes of one shape to regions that run as one step.", fuse_elementwise},
 
       // Suit the device.
       {"legalise", "Takes apart what the device has no kernel for, or says what cannot run.", legalise, rounding},

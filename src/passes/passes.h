@@ -19,4 +19,9 @@ Graph simplify_algebra(const Graph& g, PassContext& context);
 /// matmul and attention. A transpose that something else reads stays, so that nothing is done twice. Keeps every bit.
 Graph absorb_layout(const Graph& g, PassContext& context);
 
+/// Joins scalar ops and casts of one shape to fusion nodes, with the broadcasts and one-element constants that only
+/// they read. A value is computed once; one that is read elsewhere too, or is an output, becomes a result of its
+/// region. Values of another shape stay outside, where they are computed for fewer elements.
+Graph fuse_elementwise(const Graph& g, PassContext& context);
+
 }  // namespace rlx

@@ -5,11 +5,12 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 
+#include "graph_steps.h"
 #include "levels.h"
 #include "ops/scalar/scalar.h"
 #include "pitfalls.h"
-#include "step_run.h"
 
 namespace rlx::test {
 namespace {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "core/num.h"
+#include "ops/scalar/scalar.h"
 #include "ops/scalar/scalar_integers.h"
 #include "ops/scalar/scalar_parts.h"
 
@@ -113,25 +114,33 @@ BlockKernel binary_complex(int row) {
   }
 }
 
-// Integers that may fail are computed in 64 bits, as the reference does.
+// Integers that may fail are computed in 64 bits, as the reference does. Nothing is written before all are checked.
+template <class T, class Check, class F>
+void checked(const void* const* in, void* out, Index n, Check check, F f) {
+  using Number = Num<std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
+  const T *a = static_cast<const T*>(in[0]), *b = static_cast<const T*>(in[1]);
+  for (Index i = 0; i < n; ++i) {
+    if (!check(a[i], b[i])) f(Number{a[i]}, Number{b[i]});  // says why
+  }
+  map2<T>(in, out, n, [f](T x, T y) { return static_cast<T>(f(Number{x}, Number{y}).v); });
+}
+
 template <class T>
 BlockKernel binary_whole(int row) {
-  using Number = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
   switch (row) {
     case place_div:
       return [](const void* const* in, void* out, long n) {
-        map2<T>(in, out, n,
-                [](T a, T b) { return static_cast<T>(detail::whole_div(Num<Number>{a}, Num<Number>{b}).v); });
+        checked<T>(in, out, n, [](T, T b) { return b != 0; }, [](auto a, auto b) { return detail::whole_div(a, b); });
       };
     case place_fmod:
       return [](const void* const* in, void* out, long n) {
-        map2<T>(in, out, n,
-                [](T a, T b) { return static_cast<T>(detail::whole_fmod(Num<Number>{a}, Num<Number>{b}).v); });
+        checked<T>(in, out, n, [](T, T b) { return b != 0; }, [](auto a, auto b) { return detail::whole_fmod(a, b); });
       };
     case place_pow:
       return [](const void* const* in, void* out, long n) {
-        map2<T>(in, out, n,
-                [](T a, T b) { return static_cast<T>(detail::whole_pow(Num<Number>{a}, Num<Number>{b}).v); });
+        checked<T>(
+            in, out, n, [](T a, T b) { return a != 0 || !(b < T(0)); },
+            [](auto a, auto b) { return detail::whole_pow(a, b); });
       };
     default:
       return nullptr;
@@ -251,6 +260,8 @@ BlockKernel select_block(DType d) {
 }
 
 }  // namespace
+
+bool is_scalar_op(const OpDef& op) { return place_of(op).kind != Place::foreign; }
 
 BlockKernel find_block(const OpDef& op, DType dtype) {
   const Place p = place_of(op);

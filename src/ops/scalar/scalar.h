@@ -55,4 +55,7 @@ inline Value operator/(Value a, Value b) { return div(a, b); }
 
 Value like(Value value, double number);
 
+/// Whether `op` is one of this folder.
+bool is_scalar_op(const OpDef& op);
+
 }  // namespace rlx
