@@ -119,7 +119,7 @@ double bound_of(const AttentionAttrs& a, const Sizes& s) {
   return 3e-6 + score * 0x1p-23;
 }
 
-TEST(AttentionSteps, RandomOptionsAgreeWithTheReference) {
+TEST(BulkAttentionSteps, RandomOptionsAgreeWithTheReference) {
   int compared = 0;
   for (unsigned seed = 0; seed < 440; ++seed) {
     Draw draw(seed);
