@@ -165,6 +165,10 @@ struct WideSum {
     a = a + l * l;
     b = b + h * h;
   }
+  void add(const WideSum& other) {
+    a = a + other.a;
+    b = b + other.b;
+  }
   /// Of all lanes, first to last.
   double total() const {
     const Pack sum = a + b;

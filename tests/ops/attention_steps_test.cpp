@@ -119,7 +119,7 @@ double bound_of(const AttentionAttrs& a, const Sizes& s) {
   return 3e-6 + score * 0x1p-23;
 }
 
-TEST(AttentionSteps, RandomOptionsAgreeWithTheReference) {
+TEST(BulkAttentionSteps, RandomOptionsAgreeWithTheReference) {
   int compared = 0;
   for (unsigned seed = 0; seed < 440; ++seed) {
     Draw draw(seed);
@@ -240,30 +240,72 @@ TEST(AttentionSteps, VisibleValuesThatAreNotFiniteShow) {
   });
 }
 
-TEST(AttentionSteps, P65_ReadsPartsOfOneBufferInPlace) {
+TEST(AttentionSteps, P65_R1_R2_ReadsPartsOfOneBufferInPlace) {
   at_every_level([] {
-    // [B,S,(H + 2 Hkv) D]: q, k and v side by side, of unequal widths.
-    const Index batch = 2, positions = 37, heads = 4, kv_heads = 2, size = 9, row = (heads + 2 * kv_heads) * size;
-    const Tensor buffer = random_tensor({batch, positions, row}, 3, 2);
-    const std::vector<double> all = load<double>(buffer);
-    const auto columns = [&](Index begin, Index width) {
-      std::vector<double> v;
-      for (Index r = 0; r < batch * positions; ++r) {
-        for (Index c = 0; c < width; ++c) v.push_back(all[static_cast<std::size_t>(r * row + begin + c)]);
+    for (const Index positions : {5, 32, 33, 128}) {
+      // [B,S,(H + 2 Hkv) D]: q, k and v side by side, of unequal widths.
+      const Index batch = 2, heads = 4, kv_heads = 2, size = 9, row = (heads + 2 * kv_heads) * size;
+      const Tensor buffer = random_tensor({batch, positions, row}, 3, 2);
+      const std::vector<double> all = load<double>(buffer);
+      const auto columns = [&](Index begin, Index width) {
+        std::vector<double> v;
+        for (Index r = 0; r < batch * positions; ++r) {
+          for (Index c = 0; c < width; ++c) v.push_back(all[static_cast<std::size_t>(r * row + begin + c)]);
+        }
+        return Tensor::of<double>(DType::f32, {batch, positions, width}, v);
+      };
+      const Index q = heads * size, k = kv_heads * size;
+      const std::vector<Tensor> parts{columns(0, q), columns(q, k), columns(q + k, k)};
+      for (const AttentionMask mask : {none, causal}) {
+        const AttentionAttrs a{.layout = AttentionLayout::packed, .mask = mask, .heads = heads};
+        const std::vector<Index> strides{positions * row, row, 1};
+        const auto in_place =
+            run_node(graph_with(a, parts), {{buffer, 0, strides}, {buffer, q, strides}, {buffer, q + k, strides}}, {});
+        ASSERT_TRUE(in_place);
+        EXPECT_TRUE(identical((*in_place)[0], run_step(a, parts)));
+        expect_close(a, parts, (*in_place)[0], 3e-6);
       }
-      return Tensor::of<double>(DType::f32, {batch, positions, width}, v);
-    };
-    const Index q = heads * size, k = kv_heads * size;
-    const std::vector<Tensor> parts{columns(0, q), columns(q, k), columns(q + k, k)};
-    for (const AttentionMask mask : {none, causal}) {
-      const AttentionAttrs a{.layout = AttentionLayout::packed, .mask = mask, .heads = heads};
-      const std::vector<Index> strides{positions * row, row, 1};
-      const auto in_place =
-          run_node(graph_with(a, parts), {{buffer, 0, strides}, {buffer, q, strides}, {buffer, q + k, strides}}, {});
-      ASSERT_TRUE(in_place);
-      EXPECT_TRUE(identical((*in_place)[0], run_step(a, parts)));
-      expect_close(a, parts, (*in_place)[0], 3e-6);
     }
+  });
+}
+
+TEST(AttentionSteps, P54_R2_LaterKeysDoNotReachAnEarlierQuery) {
+  at_every_level([] {
+    const std::vector<Tensor> in = operands({}, {1, 2, 2, 9, 9, 5, 5}, 3);
+    std::vector<Tensor> other = in;
+    for (const std::size_t k : {std::size_t{1}, std::size_t{2}}) {
+      std::vector<double> v = load<double>(in[k]);
+      for (std::size_t i = 0; i < v.size(); ++i) v[i] = i / 5 % 9 > 4 ? 7 - v[i] : v[i];
+      store(other[k], v);
+    }
+    for (const AttentionAttrs& a : {AttentionAttrs{.mask = causal}, AttentionAttrs{.mask = window, .window = 2}}) {
+      const Tensor x = run_step(a, in), y = run_step(a, other);
+      EXPECT_TRUE(identical(part(x, 2, 0, 5), part(y, 2, 0, 5)));
+      EXPECT_FALSE(identical(part(x, 2, 5, 4), part(y, 2, 5, 4)));
+    }
+    EXPECT_FALSE(identical(part(run_step({}, in), 2, 0, 5), part(run_step({}, other), 2, 0, 5)));
+  });
+}
+
+// Keys that are all alike: a result is the mean of the values that its query sees.
+TEST(AttentionSteps, P62_P63_P64_PositionsHeadsAndWidths) {
+  at_every_level([] {
+    const auto means = [](const AttentionAttrs& a, Index heads, Index kv_heads, Index queries) {
+      std::vector<double> v;  // value 100 h + j, twice that, three times
+      for (Index h = 0; h < kv_heads; ++h) {
+        for (Index j = 0; j < 5; ++j) {
+          for (Index e = 1; e <= 3; ++e) v.push_back(static_cast<double>(e * (100 * h + j)));
+        }
+      }
+      const std::vector<Tensor> in{random_tensor({1, heads, queries, 5}, 1, 2), Tensor(DType::f32, {1, kv_heads, 5, 5}),
+                                   floats({1, kv_heads, 5, 3}, v)};
+      return run_step(a, in);
+    };
+    expect_near(means({.mask = causal}, 1, 1, 1), {2, 4, 6}, 1e-5);
+    expect_near(means({.mask = causal}, 1, 1, 2), {1.5, 3, 4.5, 2, 4, 6}, 1e-5);
+    expect_near(means({.mask = window, .window = 2}, 1, 1, 1), {3.5, 7, 10.5}, 1e-5);
+    expect_near(means({}, 4, 2, 1), {2, 4, 6, 2, 4, 6, 102, 204, 306, 102, 204, 306}, 1e-4);
+    expect_near(means({}, 2, 1, 1), {2, 4, 6, 2, 4, 6}, 1e-5);
   });
 }
 

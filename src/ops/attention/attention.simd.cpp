@@ -1,8 +1,4 @@
 // Kernels of attention, compiled once per level: tiles of keys anchored at key 0, softmax carried from tile to tile.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized"  // the compiler's own AVX-512 header makes undefined packs
-#endif
-
 #include "core/simd_float.h"
 #include "ops/attention/attention.kernel.h"
 
@@ -66,15 +62,21 @@ Keys seen_in(const AttentionCall& c, Index query, Index start, Index count) {
   const Keys all = seen(c, query);
   return {most(0, all.begin - start), least(count, all.end - start)};
 }
-/// What any of these queries sees.
-Keys seen_by(const AttentionCall& c, const Index* queries, Index count, Index start, Index keys) {
-  if (!c.by_position) return {0, keys};
+/// What some queries see of a tile: what any of them sees, and whether all see all of it.
+struct Seen {
+  Keys any;
+  bool all;
+};
+Seen seen_by(const AttentionCall& c, const Index* queries, Index count, Index start, Index keys) {
+  if (!c.by_position) return {{0, keys}, true};
   Keys any{keys, 0};
+  bool all = true;
   for (Index r = 0; r < count; ++r) {
     const Keys one = seen_in(c, queries[r], start, keys);
+    all = all && one.begin == 0 && one.end == keys;
     if (!one.empty()) any = {least(any.begin, one.begin), most(any.end, one.end)};
   }
-  return any;
+  return {any, all};
 }
 
 // --- a tile of keys and values ---
@@ -192,26 +194,14 @@ void read_limits(const AttentionCall& c, Index at, Index count, float* to) {
 
 /// Hyperbolic tangent within 1e-7 of |x| or of 1: a polynomial near 0, else from e^(-2|x|).
 F32 tanh_of(F32 x) {
-  const F32 size = max_or_second(splat(0.0f) - x, x), e = exp(size * splat(-2.0f));
+  const F32 size = abs(x), e = exp(size * splat(-2.0f));
   const F32 far = (splat(1.0f) - e) / (splat(1.0f) + e);
   const F32 s = x * x;
   F32 p = splat(-0.00145583438f);
   const float series[] = {0.00359212803f, -0.00886323552f, 0.0218694885f, -0.0539682540f, 0.133333333f, -0.333333333f};
   for (const float f : series) p = fma(p, s, splat(f));
   const F32 near = fma(p * s, x, x);
-  float out[lanes], n[lanes], at[lanes];
-  store(out, far);
-  store(n, near);
-  store(at, x);
-  for (Index i = 0; i < lanes; ++i) {
-    const float magnitude = __builtin_fabsf(at[i]);
-    if (magnitude < 0.55f) {
-      out[i] = n[i];
-    } else if (at[i] < 0) {
-      out[i] = -out[i];
-    }
-  }
-  return load(out);
+  return select(less(size, splat(0.55f)), near, copysign(far, x));
 }
 
 // Loaded from 16 - n on, the first n lanes show their keys, or hide them.
@@ -281,11 +271,12 @@ void weigh(const float* scores, float* to, Keys packs, float top, float* weights
 
 // --- products ---
 
-/// c[i][..] = factor[i] * c[i][..] + sum over e of a[i][e] * b[e][..], or without the first term, then scaled; one
-/// chain of fma in ascending e. `tail` lanes of the last pack of b exist.
+/// c[i][..] = factor[i] * c[i][..] + sum over e of a[i][e] * b[e][..], or without the first term, then scaled, and
+/// tops[i], one pack a row, takes what is larger, NaN left out; one chain of fma in ascending e. `tail` lanes of the
+/// last pack of b exist.
 template <int rows, int packs, bool whole, bool keep>
 void product(const float* const* a, const float* b, Index stride, Index depth, float* const* c, const float* factor,
-             Index tail) {
+             Index tail, [[maybe_unused]] float* tops) {
   F32 sum[rows][packs];
 #pragma GCC unroll 8
   for (int i = 0; i < rows; ++i) {
@@ -310,23 +301,29 @@ void product(const float* const* a, const float* b, Index stride, Index depth, f
   }
 #pragma GCC unroll 8
   for (int i = 0; i < rows; ++i) {
+    F32 top = keep ? splat(0.0f) : load(tops + i * lanes);
 #pragma GCC unroll 4
-    for (int p = 0; p < packs; ++p) store(c[i] + p * lanes, keep ? sum[i][p] : sum[i][p] * splat(factor[i]));
+    for (int p = 0; p < packs; ++p) {
+      const F32 s = keep ? sum[i][p] : sum[i][p] * splat(factor[i]);
+      store(c[i] + p * lanes, s);
+      if constexpr (!keep) top = max_or_second(s, top);
+    }
+    if constexpr (!keep) store(tops + i * lanes, top);
   }
 }
 
 /// product() over `width` columns, a multiple of lanes but for keep, where the rest of b's last pack is absent.
 template <int rows, bool keep>
 void products(const float* const* a, const float* b, Index stride, Index depth, float* const* c, const float* factor,
-              Index width) {
+              Index width, float* tops = nullptr) {
   float* to[rows];
   for (Index w = 0; w < width; w += packs_abreast * lanes) {
     for (int i = 0; i < rows; ++i) to[i] = c[i] + w;
     const Index rest = least(width - w, packs_abreast * lanes), packs = (rest + lanes - 1) / lanes;
     const Index tail = rest - (packs - 1) * lanes;
     const auto run = [&]<int n>() {
-      if (tail == lanes) return product<rows, n, true, keep>(a, b + w, stride, depth, to, factor, tail);
-      if constexpr (keep) product<rows, n, false, keep>(a, b + w, stride, depth, to, factor, tail);
+      if (tail == lanes) return product<rows, n, true, keep>(a, b + w, stride, depth, to, factor, tail, tops);
+      if constexpr (keep) product<rows, n, false, keep>(a, b + w, stride, depth, to, factor, tail, tops);
     };
     if (packs == 1) run.template operator()<1>();
     if (packs == 2) run.template operator()<2>();
@@ -397,22 +394,25 @@ void queries_of(const AttentionCall& c, const Item& item, Index first, Work<T>& 
 /// Adds the values of a tile, weighted, to the sums of `rows` rows from the item's row `first` on.
 template <class T, int rows>
 void tile_rows(const AttentionCall& c, const Item& item, const Tile& t, Index first, Work<T>& w) {
-  const Keys any = seen_by(c, w.query + first, rows, t.start, t.count);
+  const auto [any, all] = seen_by(c, w.query + first, rows, t.start, t.count);
   if (any.empty()) return;
   const Keys packs{down(any.begin, lanes), up(any.end, lanes)};
   const Index width = up(c.value_size, lanes);
   const float *from[rows], *values = t.values + any.begin * t.value_stride;
-  float *to[rows], factor[2 * lanes];
+  float *to[rows], factor[2 * lanes], tops[rows * lanes];
   for (int i = 0; i < rows; ++i) {
     to[i] = w.scores + i * tile + packs.begin;
     factor[i] = c.scale;
+    store(tops + i * lanes, splat(-inf));
   }
   queries_of<T, rows>(c, item, first, w, from);
-  products<rows, false>(from, w.keys + packs.begin, tile, c.size, to, factor, packs.end - packs.begin);
+  products<rows, false>(from, w.keys + packs.begin, tile, c.size, to, factor, packs.end - packs.begin, tops);
 
+  const bool plain = all && c.soft_cap == 0 && c.operand == AttentionOperand::none && packs.end == t.count;
   float top[rows];
   for (int i = 0; i < rows; ++i) {
-    const float now = edit_scores(edits_of(c, item, t, first + i, w), w.scores + i * tile, packs);
+    const float now = plain ? largest(load(tops + i * lanes))
+                            : edit_scores(edits_of(c, item, t, first + i, w), w.scores + i * tile, packs);
     const float before = w.top[first + i], joined = now > before ? now : before;
     w.top[first + i] = joined;
     // Nothing is visible yet: any finite number keeps the weights 0.

@@ -30,6 +30,24 @@ static void each_pack(Index cols, F f) {
   if (c < cols) f(c, cols - c);
 }
 
+/// The sum that add(sum, c, n) makes of every pack of a row, in four sums that do not wait for each other.
+template <class F>
+static double sum_packs(Index cols, F add) {
+  constexpr Index lanes = F32::lanes;
+  WideSum sums[4];
+  Index c = 0;
+  for (; c + 4 * lanes <= cols; c += 4 * lanes) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) add(sums[i], c + i * lanes, lanes);
+  }
+  for (; c + lanes <= cols; c += lanes) add(sums[0], c, lanes);
+  if (c < cols) add(sums[0], c, cols - c);
+  sums[0].add(sums[1]);
+  sums[2].add(sums[3]);
+  sums[0].add(sums[2]);
+  return sums[0].total();
+}
+
 /// The elements of a row that is to be normalised, as sums of `terms` operands.
 template <class T, int terms>
 struct Row {
@@ -52,26 +70,24 @@ struct Middle {
 };
 
 template <class T, int terms, bool centre>
-static void norm_row(const NormRows& n, const Row<T, terms>& row, T* sum, T* y) {
+static void norm_row(const NormRows& n, const Row<T, terms>& row, T* kept, T* y) {
   Middle middle;
   if constexpr (centre) {
-    WideSum total;
-    each_pack(n.cols, [&](Index c, Index k) { total.add(row.pack(c, k)); });
-    const double mean = total.total() / static_cast<double>(n.cols);
+    const double total = sum_packs(n.cols, [&](WideSum& sum, Index c, Index k) { sum.add(row.pack(c, k)); });
+    const double mean = total / static_cast<double>(n.cols);
     middle.nearest = static_cast<float>(mean);
     middle.rest = static_cast<float>(mean - static_cast<double>(middle.nearest));
   }
-  WideSum square;
-  each_pack(n.cols, [&](Index c, Index k) {
+  const double square = sum_packs(n.cols, [&](WideSum& sum, Index c, Index k) {
     const F32 z = row.pack(c, k);
-    if (!centre || k == F32::lanes) return square.add_square(centre ? middle.take(z) : z);
+    if (!centre || k == F32::lanes) return sum.add_square(centre ? middle.take(z) : z);
     // Lanes behind the row hold 0, which is not the mean.
     float all[F32::lanes];
     store(all, middle.take(z));
     for (Index i = k; i < F32::lanes; ++i) all[i] = 0;
-    square.add_square(load(all));
+    sum.add_square(load(all));
   });
-  const double deviation = __builtin_sqrt(square.total() / static_cast<double>(n.cols) + n.epsilon);
+  const double deviation = __builtin_sqrt(square / static_cast<double>(n.cols) + n.epsilon);
   const F32 scale = splat(static_cast<float>(1 / deviation));
   const T *gamma = static_cast<const T*>(n.gamma), *beta = static_cast<const T*>(n.beta);
   each_pack(n.cols, [&](Index c, Index k) {
@@ -79,7 +95,7 @@ static void norm_row(const NormRows& n, const Row<T, terms>& row, T* sum, T* y) 
     F32 z = (centre ? middle.take(x) : x) * scale;
     if (gamma) z = z * load_some(gamma + c, k);
     if (beta) z = z + load_some(beta + c, k);
-    if (sum) store_some(sum + c, x, k);
+    if (kept) store_some(kept + c, x, k);
     store_some(y + c, z, k);
   });
 }

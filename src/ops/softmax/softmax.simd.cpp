@@ -8,14 +8,20 @@ static constexpr float lowest = -__builtin_inff();
 
 // --- rows: lanes along the row ---
 
+/// The largest element; a NaN may be left out, it comes back in the sum of the exponentials.
 template <class T>
 static float row_max(const T* x, Index cols) {
-  F32 top = splat(lowest);
+  constexpr Index lanes = F32::lanes;
+  F32 top[4] = {splat(lowest), splat(lowest), splat(lowest), splat(lowest)};
   Index c = 0;
-  for (; c + F32::lanes <= cols; c += F32::lanes) top = max(top, load(x + c));
-  if (c < cols) top = max(top, load(x + c, cols - c, splat(lowest)));
-  // A NaN that this comparison drops comes back in the sum of the exponentials.
-  return fold(top, [](float a, float b) { return a < b ? b : a; });
+  for (; c + 4 * lanes <= cols; c += 4 * lanes) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) top[i] = max_or_second(load(x + c + i * lanes), top[i]);
+  }
+  for (; c + lanes <= cols; c += lanes) top[0] = max_or_second(load(x + c), top[0]);
+  if (c < cols) top[1] = max_or_second(load(x + c, cols - c, splat(lowest)), top[1]);
+  const F32 all = max_or_second(max_or_second(top[0], top[1]), max_or_second(top[2], top[3]));
+  return fold(all, [](float a, float b) { return a < b ? b : a; });
 }
 
 /// The sum of e^(x - top); every exponential goes to `keep`.
@@ -48,7 +54,8 @@ static void rows_f32(const float* x, float* y, Index rows, Index cols) {
   for (Index r = 0; r < rows; ++r, x += cols, y += cols) {
     const float sum = row_sum(x, cols, row_max(x, cols),
                               [&](Index c, F32 e, Index n) { n == F32::lanes ? store(y + c, e) : store(y + c, e, n); });
-    row_map(y, y, cols, [&](F32 e) { return e / splat(sum); });
+    const F32 share = splat(1.0f / sum);
+    row_map(y, y, cols, [&](F32 e) { return e * share; });
   }
 }
 
@@ -62,7 +69,8 @@ static void rows_of(const void* from, void* to, Index rows, Index cols) {
       const float less = __builtin_logf(sum);
       row_map(x, y, cols, [&](F32 e) { return e - splat(top) - splat(less); });
     } else {
-      row_map(x, y, cols, [&](F32 e) { return exp(e - splat(top)) / splat(sum); });
+      const F32 share = splat(1.0f / sum);
+      row_map(x, y, cols, [&](F32 e) { return exp(e - splat(top)) * share; });
     }
   }
 }
@@ -92,24 +100,36 @@ static void column_block(const T* x, T* y, Index rows, Index cols, Index tail) {
     top[p] = splat(lowest);
     sum[p] = splat(0.0f);
   }
+  // A NaN that is left out here comes back in the sum.
   for (Index r = 0; r < rows; ++r) {
-    for (int p = 0; p < packs; ++p) top[p] = max(top[p], load_some(x + r * cols + p * lanes, width(p)));
+#pragma GCC unroll 4
+    for (int p = 0; p < packs; ++p) top[p] = max_or_second(load_some(x + r * cols + p * lanes, width(p)), top[p]);
   }
+  constexpr bool keep = !logarithm && sizeof(T) == sizeof(float);  // y has room for the exponentials
   for (Index r = 0; r < rows; ++r) {
-    for (int p = 0; p < packs; ++p) sum[p] = sum[p] + exp(load_some(x + r * cols + p * lanes, width(p)) - top[p]);
-  }
-  if constexpr (logarithm) {
+#pragma GCC unroll 4
     for (int p = 0; p < packs; ++p) {
-      float all[lanes];
-      store(all, sum[p]);
-      for (float& s : all) s = __builtin_logf(s);
-      sum[p] = load(all);
+      const F32 e = exp(load_some(x + r * cols + p * lanes, width(p)) - top[p]);
+      if constexpr (keep) store_some(y + r * cols + p * lanes, e, width(p));
+      sum[p] = sum[p] + e;
     }
   }
+  for (int p = 0; p < packs; ++p) {
+    float all[lanes];
+    store(all, sum[p]);
+    for (float& s : all) s = logarithm ? __builtin_logf(s) : 1.0f / s;
+    sum[p] = load(all);
+  }
   for (Index r = 0; r < rows; ++r) {
+#pragma GCC unroll 4
     for (int p = 0; p < packs; ++p) {
-      const F32 below = load_some(x + r * cols + p * lanes, width(p)) - top[p];
-      store_some(y + r * cols + p * lanes, logarithm ? below - sum[p] : exp(below) / sum[p], width(p));
+      const Index at = r * cols + p * lanes;
+      if constexpr (keep) {
+        store_some(y + at, load_some(y + at, width(p)) * sum[p], width(p));
+      } else {
+        const F32 below = load_some(x + at, width(p)) - top[p];
+        store_some(y + at, logarithm ? below - sum[p] : exp(below) * sum[p], width(p));
+      }
     }
   }
 }
