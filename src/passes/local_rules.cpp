@@ -34,6 +34,7 @@ Value LocalRules::simplified(Value v, std::optional<Id> old) {
       if (!by || by->at == v.at) continue;
       ensure(by->type() == v.type(), "a local rule changes a type");
       ++fired_[rule.what];
+      ++fired_count_;
       return by;
     }
     return {};
@@ -50,26 +51,25 @@ Value LocalRules::simplified(Value v, std::optional<Id> old) {
 
 Graph LocalRules::run(const Graph& g) {
   from_ = &g;
-  const Graph result = rewrite(g, [&](Rewriter& r, Id id) -> std::optional<Values> {
+  return drop_dead(rewrite(g, [&](Rewriter& r, Id id) -> std::optional<Values> {
     if (g.nodes[id].results.size() != 1 || g.nodes[id].instance != 0) return {};
     const Value v = r.copy(id)[0];
     return Values{simplified(v, id)};
-  });
-  return drop_dead(result);
+  }));
 }
 
 Graph run_local_rules(const Graph& g, PassContext& context, std::initializer_list<std::span<const LocalRule>> lists,
                       int rounds) {
   LocalRules rules(lists);
-  Graph current = g;
+  std::optional<Graph> current;
   for (int i = 0; i < rounds; ++i) {
-    Graph next = rules.run(current);
-    const bool rest = same(next, current);
+    const Index before = rules.fired_count();
+    Graph next = rules.run(current ? *current : g);
+    if (rules.fired_count() == before) break;
     current = std::move(next);
-    if (rest) break;
   }
   for (const auto& [what, count] : rules.fired()) context.remark(fmt::format("{}: {}", what, count));
-  return current;
+  return current ? std::move(*current) : g;
 }
 
 }  // namespace rlx

@@ -48,6 +48,7 @@ class LocalRules {
   /// The graph with every live node of one result offered to the rules, in order, once; `fired` counts them.
   Graph run(const Graph& g);
   const std::map<std::string_view, Index>& fired() const { return fired_; }
+  Index fired_count() const { return fired_count_; }
 
   /// A node, simplified.
   Value make(Builder& b, const OpDef& op, Attrs attrs, std::span<const Value> operands);
@@ -70,6 +71,7 @@ class LocalRules {
   std::vector<LocalRule> any_;
   std::unordered_map<const OpDef*, std::vector<LocalRule>> by_op_;
   std::map<std::string_view, Index> fired_;
+  Index fired_count_ = 0;
   const Graph* from_ = nullptr;
   int depth_ = 0;
 };
