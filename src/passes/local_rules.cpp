@@ -1,6 +1,8 @@
 // Local rewrites: the driver.
 #include "passes/local_rules.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace rlx {
@@ -21,6 +23,18 @@ bool LocalRules::only_user(const Site& s, std::size_t i) const {
   const auto users = from_->users(o.node);
   return !from_->is_output(o.node) && !is_input(from_->nodes[o.node]) && users.front() == *s.old &&
          users.back() == *s.old;
+}
+
+Value LocalRules::first_of_either_order(const Site& s) {
+  const OpDef* op = s.builder().graph().nodes[s.value.at.node].op;
+  Operand low = s[0].at, high = s[1].at;
+  if (high < low) std::swap(low, high);
+  const std::size_t key = mix(mix(std::hash<const void*>{}(op), OperandHash{}(low)), OperandHash{}(high));
+  const Value first = pairs_.emplace(key, s.value).first->second;
+  const Node& n = s.builder().graph().nodes[first.at.node];
+  const bool equal = n.op == op && n.operands.size() == 2 && std::min(n.operands[0], n.operands[1]) == low &&
+                     std::max(n.operands[0], n.operands[1]) == high;
+  return equal ? first : s.value;
 }
 
 // The node stays behind when a rule fires; it is dead then.
@@ -51,6 +65,7 @@ Value LocalRules::simplified(Value v, std::optional<Id> old) {
 
 Graph LocalRules::run(const Graph& g) {
   from_ = &g;
+  pairs_.clear();
   return drop_dead(rewrite(g, [&](Rewriter& r, Id id) -> std::optional<Values> {
     if (g.nodes[id].results.size() != 1 || g.nodes[id].instance != 0) return {};
     const Value v = r.copy(id)[0];

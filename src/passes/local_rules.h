@@ -62,6 +62,8 @@ class LocalRules {
 
   /// Whether the node that runs is the only one that reads operand `i` of its old form, which is no output either.
   bool only_user(const Site& s, std::size_t i) const;
+  /// The first node of this graph that has the two operands of the site, in either order, and its op; itself if none.
+  Value first_of_either_order(const Site& s);
   /// The old graph.
   const Graph& from() const { return *from_; }
 
@@ -72,6 +74,7 @@ class LocalRules {
   std::unordered_map<const OpDef*, std::vector<LocalRule>> by_op_;
   std::map<std::string_view, Index> fired_;
   Index fired_count_ = 0;
+  std::unordered_map<std::size_t, Value> pairs_;  // by op and operands, the smaller first
   const Graph* from_ = nullptr;
   int depth_ = 0;
 };
