@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   cli::add_inspect(app, run);
   cli::add_info(app, run);
   cli::add_ops(app, run);
+  cli::add_passes(app, run);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

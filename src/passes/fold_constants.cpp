@@ -205,10 +205,10 @@ class Folding {
 
 Graph fold_constants(const Graph& g, PassContext& context) {
   constexpr int rounds = 4;  // a node whose elements become known lets others be computed
-  Graph current = g;
+  std::optional<Graph> current;
   Index folded = 0, sized = 0;
   for (int i = 0; i < rounds; ++i) {
-    Folding folding(current, context);
+    Folding folding(current ? *current : g, context);
     Graph next = folding.run();
     folded += folding.folded();
     sized += folding.sized();
@@ -217,7 +217,7 @@ Graph fold_constants(const Graph& g, PassContext& context) {
   }
   if (folded > 0) context.remark(fmt::format("{} nodes computed", folded));
   if (sized > 0) context.remark(fmt::format("{} integer tensors stated as sizes", sized));
-  return current;
+  return current ? std::move(*current) : g;
 }
 
 }  // namespace rlx

@@ -1,6 +1,8 @@
 // Local rewrites: the driver.
 #include "passes/local_rules.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace rlx {
@@ -23,6 +25,18 @@ bool LocalRules::only_user(const Site& s, std::size_t i) const {
          users.back() == *s.old;
 }
 
+Value LocalRules::first_of_either_order(const Site& s) {
+  const OpDef* op = s.builder().graph().nodes[s.value.at.node].op;
+  Operand low = s[0].at, high = s[1].at;
+  if (high < low) std::swap(low, high);
+  const std::size_t key = mix(mix(std::hash<const void*>{}(op), OperandHash{}(low)), OperandHash{}(high));
+  const Value first = pairs_.emplace(key, s.value).first->second;
+  const Node& n = s.builder().graph().nodes[first.at.node];
+  const bool equal = n.op == op && n.operands.size() == 2 && std::min(n.operands[0], n.operands[1]) == low &&
+                     std::max(n.operands[0], n.operands[1]) == high;
+  return equal ? first : s.value;
+}
+
 // The node stays behind when a rule fires; it is dead then.
 Value LocalRules::simplified(Value v, std::optional<Id> old) {
   constexpr int deepest = 64;  // rules end by themselves; a pair that turns each other back would show here
@@ -34,6 +48,7 @@ Value LocalRules::simplified(Value v, std::optional<Id> old) {
       if (!by || by->at == v.at) continue;
       ensure(by->type() == v.type(), "a local rule changes a type");
       ++fired_[rule.what];
+      ++fired_count_;
       return by;
     }
     return {};
@@ -50,26 +65,26 @@ Value LocalRules::simplified(Value v, std::optional<Id> old) {
 
 Graph LocalRules::run(const Graph& g) {
   from_ = &g;
-  const Graph result = rewrite(g, [&](Rewriter& r, Id id) -> std::optional<Values> {
+  pairs_.clear();
+  return drop_dead(rewrite(g, [&](Rewriter& r, Id id) -> std::optional<Values> {
     if (g.nodes[id].results.size() != 1 || g.nodes[id].instance != 0) return {};
     const Value v = r.copy(id)[0];
     return Values{simplified(v, id)};
-  });
-  return drop_dead(result);
+  }));
 }
 
 Graph run_local_rules(const Graph& g, PassContext& context, std::initializer_list<std::span<const LocalRule>> lists,
                       int rounds) {
   LocalRules rules(lists);
-  Graph current = g;
+  std::optional<Graph> current;
   for (int i = 0; i < rounds; ++i) {
-    Graph next = rules.run(current);
-    const bool rest = same(next, current);
+    const Index before = rules.fired_count();
+    Graph next = rules.run(current ? *current : g);
+    if (rules.fired_count() == before) break;
     current = std::move(next);
-    if (rest) break;
   }
   for (const auto& [what, count] : rules.fired()) context.remark(fmt::format("{}: {}", what, count));
-  return current;
+  return current ? std::move(*current) : g;
 }
 
 }  // namespace rlx

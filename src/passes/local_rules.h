@@ -48,6 +48,7 @@ class LocalRules {
   /// The graph with every live node of one result offered to the rules, in order, once; `fired` counts them.
   Graph run(const Graph& g);
   const std::map<std::string_view, Index>& fired() const { return fired_; }
+  Index fired_count() const { return fired_count_; }
 
   /// A node, simplified.
   Value make(Builder& b, const OpDef& op, Attrs attrs, std::span<const Value> operands);
@@ -61,6 +62,8 @@ class LocalRules {
 
   /// Whether the node that runs is the only one that reads operand `i` of its old form, which is no output either.
   bool only_user(const Site& s, std::size_t i) const;
+  /// The first node of this graph that has the two operands of the site, in either order, and its op; itself if none.
+  Value first_of_either_order(const Site& s);
   /// The old graph.
   const Graph& from() const { return *from_; }
 
@@ -70,6 +73,8 @@ class LocalRules {
   std::vector<LocalRule> any_;
   std::unordered_map<const OpDef*, std::vector<LocalRule>> by_op_;
   std::map<std::string_view, Index> fired_;
+  Index fired_count_ = 0;
+  std::unordered_map<std::size_t, Value> pairs_;  // by op and operands, the smaller first
   const Graph* from_ = nullptr;
   int depth_ = 0;
 };

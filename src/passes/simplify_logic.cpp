@@ -176,6 +176,27 @@ std::optional<Value> smaller_operands(const Site& s) {
   return s.rules.make(s.builder(), op, attrs, in);
 }
 
+// Which of two equal operands an extreme gives shows only in the sign of a zero.
+bool commutes(const Site& s) {
+  static const OpDef &maximum = match::op("maximum"), &minimum = match::op("minimum");
+  const bool extreme = is(s.value, maximum) || is(s.value, minimum);
+  return (match::node(s.value).op->traits() & commutative) != 0 && (!extreme || is_integer(s.type().dtype));
+}
+
+std::optional<Value> constant_behind(const Site& s) {
+  if (!commutes(s) || !match::constant_of(s[0]) || match::constant_of(s[1])) return {};
+  const OpDef& op = *match::node(s.value).op;
+  const Value in[] = {s[1], s[0]};
+  if (!match::fits(s.builder(), op, Attrs(), in, s.type())) return {};
+  return s.rules.make(op, {in[0], in[1]});
+}
+
+std::optional<Value> same_in_the_other_order(const Site& s) {
+  if (!commutes(s)) return {};
+  const Value first = s.rules.first_of_either_order(s);
+  return first.type() == s.type() ? std::optional(first) : std::nullopt;
+}
+
 }  // namespace
 
 std::span<const LocalRule> logic_rules() {
@@ -202,6 +223,8 @@ std::span<const LocalRule> logic_rules() {
     add("cast", "casts to the same type", cast_to_itself);
     add("cast", "chains of casts", cast_twice);
     r.push_back({nullptr, "operands made smaller", smaller_operands});
+    r.push_back({nullptr, "constants put behind", constant_behind});
+    r.push_back({nullptr, "equal nodes with operands exchanged", same_in_the_other_order});
     return r;
   }();
   return rules;

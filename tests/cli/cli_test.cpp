@@ -47,7 +47,7 @@ class Program : public testing::Test {
 };
 
 TEST_F(Program, HelpAndVersionSucceed) {
-  for (const std::string command : {"", "embed", "inspect", "info", "ops"}) {
+  for (const std::string command : {"", "embed", "inspect", "info", "ops", "passes"}) {
     const Result r = run(command + " --help");
     EXPECT_EQ(r.code, 0);
     EXPECT_NE(r.out.find("Example"), std::string::npos) << r.out;
@@ -55,6 +55,55 @@ TEST_F(Program, HelpAndVersionSucceed) {
   const Result r = run("--version");
   EXPECT_EQ(r.code, 0);
   EXPECT_EQ(r.out.rfind("rlx ", 0), 0U);
+}
+
+const char* const two_products =
+    "rlx 1\ngraph(%x: f32[N,3])\n  dims(N: 0..8) {\n"
+    "  %0 = constant {data=f32[3,2](1,2,3,4,5,6)} : f32[3,2]\n"
+    "  %1 = transpose %0 {order=[1,0]} : f32[2,3]\n"
+    "  %2 = matmul %x, %1 {transpose_b=true} : f32[N,2]\n"
+    "  %3 = exp %2 : f32[N,2]\n  %4 = neg %3 : f32[N,2]\n  %5 = neg %4 : f32[N,2]\n  return %5\n}\n";
+
+TEST_F(Program, PassesAreListed) {
+  const Result r = run("passes");
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.out.find("fold-constants         exact         Computes what depends on constants alone"),
+            std::string::npos)
+      << r.out;
+  const Result json = run("passes --json");
+  EXPECT_EQ(json.code, 0);
+  JsonDocument::parse(json.out);
+  EXPECT_NE(json.out.find("\"name\":\"legalise\""), std::string::npos);
+}
+
+TEST_F(Program, PassesShowWhatTheyDo) {
+  const std::string graph = write("g.rlx", two_products);
+  Result r = run("passes " + graph + " --verify-numerics");
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.out.find("\nsimplify-algebra "), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("\n  double negations: 1\n"), std::string::npos) << r.out;
+  r = run("passes " + graph + " --disable simplify-algebra");
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(r.out.find("simplify-algebra"), std::string::npos) << r.out;
+  r = run("passes " + graph + " --print-after fold-constants");
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.out.find("\nrlx 1\ngraph(%x: f32[N,3])"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("neg %"), std::string::npos) << "before simplify-algebra: " << r.out;
+  r = run("passes " + graph + " --graph");
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(r.out.rfind("rlx 1\n", 0), 0U) << r.out;
+  EXPECT_EQ(r.out.find("neg %"), std::string::npos) << r.out;
+}
+
+TEST_F(Program, PassesRefuseWhatTheyCannotRead) {
+  Result r = run("passes " + write("g.rlx", two_products) + " --disable no-pass");
+  EXPECT_EQ(r.code, 1);
+  EXPECT_NE(r.err.find("unknown pass \"no-pass\", expected one of "), std::string::npos) << r.err;
+  r = run("passes " + write("g.txt", two_products));
+  EXPECT_EQ(r.code, 1);
+  EXPECT_NE(r.err.find("unknown kind of file"), std::string::npos) << r.err;
+  r = run("passes " + path("nothing.rlx"));
+  EXPECT_EQ(r.code, 1);
 }
 
 TEST_F(Program, UsageErrorsExitWith2) {

@@ -1,6 +1,7 @@
 // Every pass, and the whole pipeline, on random graphs: the results of before, bit by bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "conformance.h"
@@ -72,9 +73,10 @@ void check(std::span<const Pass> passes, unsigned first, unsigned count) {
       FAIL() << "seed " << seed << ", pass " << passes[0].name << ": " << e.what() << "\n" << print(before);
     }
   }
-  // Nothing in these graphs is a composite written out, several products of one value, or a norm of a sum.
-  const bool rare = passes[0].tolerance > 0 || passes[0].name == "merge-matmuls" || passes[0].name == "fuse-norm";
-  EXPECT_TRUE(changed > 0 || rare) << passes[0].name << " changes nothing";
+  // Composites written out, which recognition and fusion look for, hardly occur in these graphs.
+  constexpr std::string_view general[] = {"fold-constants", "simplify-algebra", "absorb-layout", "drop-dead"};
+  const bool common = std::ranges::find(general, passes[0].name) != std::end(general);
+  EXPECT_TRUE(changed > 0 || !common) << passes[0].name << " changes nothing";
 }
 
 TEST(RandomGraphs, EveryPassKeepsTheResults) {
