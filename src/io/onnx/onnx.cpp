@@ -41,9 +41,9 @@ DimSymbols closer_bounds(const Graph& g) {
 
 Graph import_model(const ModelProto& model, const OnnxOptions& options, bool has_folder) {
   DimSymbols closer;
+  TensorLoader loader(model, options.mode, has_folder);
   constexpr int most_rounds = 4;
   for (int round = 1;; ++round) {
-    TensorLoader loader(model, options.mode, has_folder);
     Graph g = Importer(model, loader, options, closer).run();
     const DimSymbols found = closer_bounds(g);
     if (found.empty() || round == most_rounds) return g;

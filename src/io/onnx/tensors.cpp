@@ -108,7 +108,12 @@ TensorLoader::TensorLoader(const ModelProto& model, FileMode mode, bool has_fold
       has_folder_(has_folder),
       convertible_(static_cast<Index>(model.bytes.data.size()) + spare) {}
 
-Tensor TensorLoader::load(const TensorProto& t) {
+const Tensor& TensorLoader::load(const TensorProto& t) {
+  const auto known = loaded_.find(&t);
+  return known != loaded_.end() ? known->second : loaded_.emplace(&t, read(t)).first->second;
+}
+
+Tensor TensorLoader::read(const TensorProto& t) {
   const auto dtype = dtype_of(t.type);
   require(dtype.has_value(), "tensor {} has element type {}, which rlx does not have", quote(t.name),
           element_name(t.type));

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "core/tensor.h"
 #include "io/onnx/model.h"
@@ -24,11 +25,13 @@ class TensorLoader {
   /// Throws Error that names the tensor: for element types that rlx lacks, extents that are negative or overflow, a
   /// number of elements or bytes that does not fit them, elements given twice, segments, and external data that is not
   /// a regular file of the model's folder or not inside of that file.
-  Tensor load(const TensorProto& tensor);
+  /// A tensor that is asked for again is the same one.
+  const Tensor& load(const TensorProto& tensor);
   /// How many tensors were copied because of their alignment.
   Index copies() const { return copies_; }
 
  private:
+  Tensor read(const TensorProto& t);
   Tensor in_place(const TensorProto& t, const TensorType& type, Bytes bytes);
   Tensor external(const TensorProto& t, const TensorType& type, Index bytes);
   Tensor typed(const TensorProto& t, const TensorType& type, Index count);
@@ -40,6 +43,7 @@ class TensorLoader {
   Index convertible_;  // bytes that may still be made from varints
   Index copies_ = 0;
   std::map<std::string, Bytes, std::less<>> files_;
+  std::unordered_map<const TensorProto*, Tensor> loaded_;
 };
 
 }  // namespace rlx::onnx
