@@ -23,10 +23,10 @@ struct DeviceProperties {
   Index group_size = 0;      // most work items of a group, 0: no groups
 };
 
-/// A device. Addresses are opaque unless DeviceProperties::host_memory: an address plus bytes inside the same allocation is
-/// an address too, reading through it from the host is a fault. Any call may come from any thread. Work that is given
-/// to the device, by steps and by the calls below, takes effect in the order in which it was given. What the machine
-/// refuses throws DeviceError; the device stays usable, unless the message says otherwise.
+/// A device. Addresses are opaque unless DeviceProperties::host_memory: an address plus bytes inside the same
+/// allocation is an address too, reading through it from the host is a fault. Any call may come from any thread. Work
+/// that is given to the device, by steps and by the calls below, takes effect in the order in which it was given. What
+/// the machine refuses throws DeviceError; the device stays usable, unless the message says otherwise.
 class Device {
  public:
   virtual ~Device() = default;
@@ -37,7 +37,8 @@ class Device {
   virtual const DeviceProperties& info() const = 0;
   /// Makers of steps that run here. They live as long as the device; so must the device while their steps are used.
   virtual const MakerTable& makers() const = 0;
-  /// The step that copies a value between two slots of one type, strided or dense. Throws Error for an element type
+  /// The step that copies a value between two slots of one element type, strided or dense; sizes differ only where one
+  /// of the slots is dense and the element counts are equal. Throws Error for an element type
   /// that the device cannot copy with these strides.
   virtual Step copy_step(const Slot& from, const Slot& to) = 0;
 

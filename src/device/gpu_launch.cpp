@@ -133,7 +133,8 @@ std::optional<Launch> copy_launch(const Slot& from, const Slot& to) {
     const int width = bits(from.type.dtype);
     if (width < 8) return std::nullopt;
     unit = width == 8 ? DType::u8 : width == 16 ? DType::u16 : width == 32 ? DType::u32 : DType::u64;
-    x.type = y.type = from.type.with(unit);
+    // Where the sizes differ one side is dense, and as good under the sizes of the other.
+    x.type = y.type = TensorType(unit, from.dense() ? to.type.dims : from.type.dims);
   }
   const std::vector<Dim> dims = y.type.dims;
   LaunchBuilder b("copy");

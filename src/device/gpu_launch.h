@@ -84,8 +84,8 @@ std::span<const GpuMakerFolder> gpu_maker_folders();
 /// Why a kernel cannot take elements of this type on this device, or empty.
 std::string gpu_refuses(DType type, const DeviceProperties& device);
 
-/// A launch that copies between slots of one type, strided or dense; empty where gpu_loads() refuses the type and the
-/// slots are not both dense.
+/// A launch that copies between slots of one element type, strided or dense; sizes differ only where one of the slots
+/// is dense and the element counts are equal. Empty for elements of less than a byte, unless both are dense.
 std::optional<Launch> copy_launch(const Slot& from, const Slot& to);
 
 /// A device that compiles kernels from text.

@@ -107,6 +107,11 @@ TEST_F(OpenclDeviceTest, StridedCopiesOfEveryWidth) {
       for (Index c = 0; c < 5; ++c) EXPECT_EQ(y.code(r * 5 + c), x.code(c * 7 + r));
     }
   }
+  const Tensor x = counted(DType::f32, {5, 7});  // to other sizes
+  std::byte *const from = memory(x), *const to = memory(140);
+  const Step step = device_->copy_step({0, {DType::f32, {7, 5}}, 0, {1, 7}}, {1, {DType::f32, {35}}});
+  BoundStep(step, {}, [&](BufferId b) { return b == 0 ? from : to; }).run_all();
+  EXPECT_EQ(back(to, DType::f32, {35}).code(6), x.code(8));
   const Slot small{0, {DType::i4, {7, 5}}, 0, {1, 7}};
   EXPECT_THROW(device_->copy_step(small, {1, {DType::i4, {7, 5}}}), Error);
 }
@@ -198,28 +203,33 @@ TEST_F(OpenclDeviceTest, OneStepRunsFromManyThreads) {
   EXPECT_EQ(wrong, std::vector<int>(4, 0));
 }
 
-Launch doubling(const std::string& body) {
-  const TensorType type(DType::f32, {10});
-  LaunchBuilder b("doubling");
-  b.read("x", {0, type});
-  b.write("y", {1, type});
-  b.size("count", 10);
-  return b.launch(1, 64, body);
+Launch double_all(const Slot& in, const Slot& out) {
+  const Dim count = in.type.count();
+  LaunchBuilder b("double_all");
+  b.read("x", in);
+  b.write("y", out);
+  b.size("count", count);
+  return b.launch(ceildiv(count, 256), 256, R"(
+  const i64 i = group_x * size_x + local_x;
+  if (i < count) y[i] = x[i] + x[i];
+)");
 }
 
 TEST_F(OpenclDeviceTest, AKernelThatDoesNotBuildIsADeviceErrorWithTheLog) {
   try {
-    device_->compile(doubling("  y[local_x] = unknown_name;\n"));
+    LaunchBuilder b("broken");
+    device_->compile(b.launch(1, 64, "  unknown_name = 1;\n"));
     FAIL() << "it builds";
   } catch (const DeviceError& e) {
     const std::string text = e.what();
-    EXPECT_NE(text.find("kernel doubling does not build"), std::string::npos) << text;
+    EXPECT_NE(text.find("kernel broken does not build"), std::string::npos) << text;
     EXPECT_NE(text.find("unknown_name"), std::string::npos) << text;
     EXPECT_NE(text.find("error"), std::string::npos) << "the compiler's log is missing: " << text;
   }
   const Tensor x = counted(DType::f32, {10});
   std::byte *const from = memory(x), *const to = memory(40);
-  const Step step = device_->compile(doubling("  if (local_x < count) y[local_x] = x[local_x] * 2.0f;\n"));
+  const TensorType type(DType::f32, {10});
+  const Step step = device_->compile(double_all({0, type}, {1, type}));
   BoundStep(step, {}, [&](BufferId b) { return b == 0 ? from : to; }).run_all();
   EXPECT_EQ(load<double>(back(to, DType::f32, {10}))[9], 2 * load<double>(x)[9]);
 }

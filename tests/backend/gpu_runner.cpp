@@ -38,7 +38,7 @@ class CacheFolder {
 
 struct Opened {
   CacheFolder cache;
-  std::unique_ptr<GpuDevice> device;
+  std::shared_ptr<GpuDevice> device;
   std::string why;
   Opened() {
     try {
@@ -125,11 +125,17 @@ class Run {
 
 }  // namespace
 
-GpuDevice* opencl_device(std::string* why) {
-  static Opened opened;
-  if (why) *why = opened.why;
-  return opened.device.get();
+static Opened& opened() {
+  static Opened once;
+  return once;
 }
+
+GpuDevice* opencl_device(std::string* why) {
+  if (why) *why = opened().why;
+  return opened().device.get();
+}
+
+std::shared_ptr<GpuDevice> shared_opencl_device() { return opened().device; }
 
 std::vector<Tensor> run_on(Device& device, const Graph& g, std::span<const Tensor> inputs, const DimEnv& dims) {
   return Run(device, g, bind_dims(g, inputs, dims)).outputs(inputs);

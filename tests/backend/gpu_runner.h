@@ -15,6 +15,8 @@ namespace rlx::test {
 /// The first OpenCL device, opened once a process with an empty kernel cache; null, with the reason in `why`, where
 /// there is none.
 GpuDevice* opencl_device(std::string* why = nullptr);
+/// The same device, to share with a Session.
+std::shared_ptr<GpuDevice> shared_opencl_device();
 
 /// Outputs of a graph whose nodes all have steps on the device, with dense memory for every value. Throws Error with
 /// the maker's reason for a node that has none.

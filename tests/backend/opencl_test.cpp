@@ -9,6 +9,8 @@
 #include "conformance.h"
 #include "core/error.h"
 #include "gpu_runner.h"
+#include "ir/op_table.h"
+#include "runtime/session.h"
 
 namespace rlx::test {
 namespace {
@@ -38,6 +40,15 @@ struct Tally {
   std::map<std::string, int> declined;  // by reason
 };
 
+// The same graph compiled by a session: passes, plan, arena, with everything that can be checked.
+std::vector<Tensor> run_session(const Graph& g, const std::vector<Tensor>& inputs, const DimEnv& dims) {
+  const Session session(shared_opencl_device(), {.threads = 1});
+  const Executable exe = session.compile(g, {}, {.poison = true, .check = true});
+  NamedTensors named;
+  for (std::size_t i = 0; i < inputs.size(); ++i) named.emplace(g.input_names[i], inputs[i]);
+  return exe.run(named, {.dims = &dims});
+}
+
 // On a device the stated values are met within what the op may be off, too.
 Tolerance looser(const Tolerance& a, const Tolerance& b) {
   if (a.kind == Tolerance::Kind::exact) return b;
@@ -60,6 +71,10 @@ void check_case(GpuDevice& device, const OpDef& op, const AnyCase& c, const Repl
   }
   const std::vector<Tensor> got = run_on(device, b->graph, b->inputs, b->dims);
   const std::vector<Tensor> want = evaluate(b->graph, b->inputs, {false, b->dims});
+  const std::vector<Tensor> planned = run_session(b->graph, b->inputs, b->dims);
+  for (std::size_t r = 0; r < got.size(); ++r) {
+    EXPECT_TRUE(identical(planned[r], got[r])) << "the planned run gives other bits, result " << r;
+  }
   for (std::size_t r = 0; r < got.size(); ++r) {
     const Difference d = compare(got[r], want[r], c.common.tolerance);
     EXPECT_TRUE(d.ok) << "result " << r << " " << d.where;
@@ -123,6 +138,40 @@ bool is_row_op(std::string_view name) { return name == "softmax" || name == "iot
 TEST(Opencl, SoftmaxAndIota) { check_ops(is_row_op, Types::stated); }
 TEST(BulkOpencl, CasesOfEveryOp) { check_ops(is_no_cast, Types::stated, {"conj"}); }
 TEST(BulkOpencl, CasesOfEveryOpInOtherElementTypes) { check_ops(is_no_cast, Types::others); }
+// Ops without GPU kernels, through their definitions; those that end at an op without kernel are named.
+TEST(BulkOpencl, CasesOfOtherOpsThroughDefinitions) {
+  std::string why;
+  if (!opencl_device(&why)) GTEST_SKIP() << "no OpenCL device: " << why;
+  const std::vector<const OpDef*> with_kernel = gpu_ops();
+  std::map<std::string, int> run, declined;
+  for (const OpFolder& folder : op_folders()) {
+    for (const OpDef* op : folder.ops()) {
+      if (std::ranges::find(with_kernel, op) != with_kernel.end()) continue;
+      const std::vector<AnyCase> cases = op->cases();
+      for (std::size_t i = 0; i < cases.size(); ++i) {
+        SCOPED_TRACE(fmt::format("{} case {} {{{}}}", op->name(), i, cases[i].attrs.print()));
+        const Bound b = bind_case(*op, cases[i], {}, static_cast<unsigned>(i));
+        std::vector<Tensor> got;
+        try {
+          got = run_session(b.graph, b.inputs, b.dims);
+        } catch (const Error& e) {
+          EXPECT_NE(std::string(e.what()).find("cannot run on this device"), std::string::npos) << e.what();
+          ++declined[std::string(op->name())];
+          continue;
+        }
+        const std::vector<Tensor> want = evaluate(b.graph, b.inputs, {false, b.dims});
+        for (std::size_t r = 0; r < got.size(); ++r) {
+          const Difference d = compare(got[r], want[r], cases[i].common.tolerance);
+          EXPECT_TRUE(d.ok) << "result " << r << " " << d.where;
+        }
+        ++run[std::string(op->name())];
+      }
+    }
+  }
+  for (const auto& [name, count] : run) std::printf("%s: %d cases\n", name.c_str(), count);
+  for (const auto& [name, count] : declined) std::printf("%s: %d cases declined\n", name.c_str(), count);
+}
+
 TEST(BulkOpencl, CasesOfCast) { check_ops(is_cast, Types::stated); }
 
 }  // namespace

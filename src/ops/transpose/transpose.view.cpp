@@ -11,7 +11,7 @@ static std::optional<Slot> transpose_of(const StepArgs& n) {
   const std::vector<Dim> old = strides_of(from);
   std::vector<Dim> strides;
   for (const Index axis : n.node.attrs.as<TransposeAttrs>().order)
-    strides.push_back(old[static_cast<std::size_t>(axis)]);
+    strides.push_back(old[static_cast<std::size_t>(from.type.axis(axis))]);
   return view_of(from, n.node.results[0], from.offset, std::move(strides));
 }
 
