@@ -32,13 +32,6 @@ Layout::Numbers Layout::operator()(const DimValues& d) const {
   return n;
 }
 
-std::vector<Dim> strides_of(const Slot& slot) {
-  if (!slot.dense()) return slot.strides;
-  std::vector<Dim> strides(slot.type.dims.size(), Dim(1));
-  for (std::size_t i = strides.size(); i-- > 1;) strides[i - 1] = strides[i] * slot.type.dims[i];
-  return strides;
-}
-
 Dim copy_grain(DType type, const Dim& row) {
   const Index width = std::max<Index>(element_bytes(type), 1);
   return max(row * 16, std::max<Index>(65536 / width, 1));

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/strided_copy.h"
-#include "device/step.h"
+#include "device/view.h"
 
 namespace rlx {
 
@@ -23,9 +23,6 @@ class Layout {
  private:
   std::vector<DimToken> sizes_, strides_;
 };
-
-/// Strides of a slot in elements, also where it is dense.
-std::vector<Dim> strides_of(const Slot& slot);
 
 /// Bytes of an element; 0 for packed element types.
 inline Index element_bytes(DType type) { return bits(type) % 8 == 0 ? bits(type) / 8 : 0; }
