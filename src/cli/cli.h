@@ -29,6 +29,9 @@ void add_inspect(CLI::App& app, std::function<void()>& run);
 void add_info(CLI::App& app, std::function<void()>& run);
 void add_ops(CLI::App& app, std::function<void()>& run);
 void add_passes(CLI::App& app, std::function<void()>& run);
+void add_run(CLI::App& app, std::function<void()>& run);
+void add_check(CLI::App& app, std::function<void()>& run);
+void add_bench(CLI::App& app, std::function<void()>& run);
 
 /// `"a\u0001"`: a JSON string. Bytes that are not UTF-8 become U+FFFD.
 std::string json_string(std::string_view text);

@@ -26,12 +26,18 @@ int main(int argc, char** argv) {
       "Examples:\n"
       "  rlx embed MODEL_DIR texts.txt --similarity\n"
       "  echo 'a line of text' | rlx embed MODEL_DIR --json\n"
+      "  rlx run model.onnx --input x=x.npy\n"
+      "  rlx check model.onnx\n"
+      "  rlx bench MODEL_DIR --dim S=128\n"
       "  rlx inspect MODEL_DIR\n"
       "  rlx ops softmax\n"
       "  rlx info --json\n"
       "\nExit codes: 0 success, 1 bad input, 2 bad usage, 3 device failure, 70 internal error.");
   std::function<void()> run;
   cli::add_embed(app, run);
+  cli::add_run(app, run);
+  cli::add_check(app, run);
+  cli::add_bench(app, run);
   cli::add_inspect(app, run);
   cli::add_info(app, run);
   cli::add_ops(app, run);

@@ -2,16 +2,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
 
 #include "backend/cpu/cpu_device.h"
 #include "cli/cli.h"
+#include "cli/model.h"
 #include "core/error.h"
-#include "core/os_posix.h"
-#include "io/onnx/onnx.h"
 #include "ir/print.h"
-#include "models/sentence.h"
 #include "passes/legalise.h"
 #include "runtime/pass_evaluator.h"
 
@@ -39,16 +36,6 @@ void list(const PassesOptions& o) {
   for (const Pass& p : default_passes()) out += fmt::format("{:<22} {:<13} {}\n", p.name, exactness(p), p.doc);
   print(out +
         "Passes run in this order. \"exact\": results keep every bit. \"rlx passes MODEL\" shows what each does.\n");
-}
-
-Graph read_graph(const std::string& path) {
-  if (std::filesystem::is_directory(path)) return SentenceModel::load(path).graph();
-  if (path.ends_with(".onnx")) return import_onnx(path);
-  require(path.ends_with(".rlx") || !std::filesystem::exists(path),
-          "{}: unknown kind of file, expected a model folder, .onnx or .rlx (a graph in text form)", path);
-  const MappedFile file(path, FileMode::read);
-  const auto data = file.bytes().data;
-  return parse({reinterpret_cast<const char*>(data.data()), data.size()});
 }
 
 double milliseconds(std::chrono::nanoseconds t) { return static_cast<double>(t.count()) / 1e6; }
@@ -87,7 +74,7 @@ std::string json(const Report& report, const Graph& g, bool graph) {
 }
 
 void show(const PassesOptions& o) {
-  const Graph g = read_graph(o.path);
+  const Graph g = read_model(o.path);
   const std::shared_ptr<Device> cpu = cpu_device();
   const DeviceInfo device{.name = cpu->info().name, .accepts = accepts_by(cpu->makers())};
   const CompileOptions options{.disabled = {o.disable.begin(), o.disable.end()},

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "backend/cpu/cpu_device.h"
 #include "core/error.h"
 #include "models/folder.h"
 #include "ops/constant/constant.h"
@@ -11,7 +12,6 @@
 #include "ops/reshape/reshape.h"
 #include "ops/scalar/scalar.h"
 #include "ops/slice/slice.h"
-#include "backend/cpu/cpu_device.h"
 
 namespace rlx {
 
@@ -118,7 +118,7 @@ Index read_max_tokens(const std::string& folder, const EncoderConfig& encoder, c
 
 }  // namespace
 
-SentenceModel SentenceModel::load(const std::string& folder, const SentenceOptions& options) {
+SentenceModel SentenceModel::read(const std::string& folder, const SentenceOptions& options) {
   SentenceModel m;
   m.compute_ = options.compute;
   m.encoder_ = EncoderConfig::from_json(read_json(folder, "config.json"));
@@ -144,6 +144,15 @@ SentenceModel SentenceModel::load(const std::string& folder, const SentenceOptio
   require(unused.empty(), "{}: {} weights are not part of the model that config.json describes, the first is {}",
           folder, unused.size(), unused.empty() ? "" : unused.front());
   m.graph_ = std::make_shared<Graph>(b.finish(std::span(&x, 1), {"embedding"}));
+  return m;
+}
+
+Graph SentenceModel::load_graph(const std::string& folder, const SentenceOptions& options) {
+  return *read(folder, options).graph_;
+}
+
+SentenceModel SentenceModel::load(const std::string& folder, const SentenceOptions& options) {
+  SentenceModel m = read(folder, options);
   const std::shared_ptr<const Session> session =
       options.session ? options.session : std::make_shared<const Session>(cpu_session());
   m.executable_ = std::make_shared<const Executable>(session->compile(*m.graph_, options.compile));

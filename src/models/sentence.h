@@ -41,6 +41,8 @@ class SentenceModel {
   /// The length is that of sentence_bert_config.json, else the tokenizer's own, else the position table's. Throws Error
   /// that names the file, the field and the value for anything missing, damaged or not understood, weights included.
   static SentenceModel load(const std::string& folder, const SentenceOptions& options = {});
+  /// The graph alone, not compiled.
+  static Graph load_graph(const std::string& folder, const SentenceOptions& options = {});
 
   /// Embedding of a text, `dimensions()` numbers.
   std::vector<double> embed(std::string_view text) const;
@@ -57,6 +59,8 @@ class SentenceModel {
   const WordPieceTokenizer& tokenizer() const { return *tokenizer_; }
 
  private:
+  static SentenceModel read(const std::string& folder, const SentenceOptions& options);
+
   EncoderConfig encoder_;
   SentenceConfig sentence_;
   DType compute_ = DType::f32;

@@ -1,0 +1,121 @@
+// rlx bench: how long a run takes, step by step if asked, and what memory it needs.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "backend/cpu/cpu_device.h"
+#include "cli/cli.h"
+#include "cli/model.h"
+#include "core/error.h"
+
+namespace rlx::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct BenchArguments {
+  std::string path;
+  std::vector<std::string> dims;
+  int threads = 0, runs = 50;
+  bool steps = false, json = false;
+};
+
+double ms(Clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
+
+double quantile(std::vector<double> times, double q) {
+  std::ranges::sort(times);
+  return times[std::min(times.size() - 1, static_cast<std::size_t>(q * static_cast<double>(times.size())))];
+}
+
+// Median time of every step over the runs.
+std::string step_table(const Executable& exe, const DimEnv& dims, const std::vector<std::vector<double>>& times) {
+  const RunReport r = exe.report(dims);
+  double all = 0;
+  std::vector<double> median;
+  for (std::size_t s = 0; s < r.steps.size(); ++s) {
+    std::vector<double> one;
+    for (const auto& run : times) one.push_back(run[s]);
+    median.push_back(quantile(one, 0.5));
+    all += median.back();
+  }
+  std::string out =
+      fmt::format("{:>4} {:>8} {:>6} {:>9} {:>8}  {:<24} {}\n", "step", "us", "%", "GFLOP/s", "GB/s", "kernel", "node");
+  for (std::size_t s = 0; s < r.steps.size(); ++s) {
+    const StepReport& step = r.steps[s];
+    const double seconds = std::max(median[s], 1e-6) / 1e3;
+    out +=
+        fmt::format("{:>4} {:>8.1f} {:>6.1f} {:>9.1f} {:>8.1f}  {:<24} {}\n", s, median[s] * 1e3,
+                    100 * median[s] / std::max(all, 1e-9), static_cast<double>(step.flops) / seconds / 1e9,
+                    static_cast<double>(step.bytes_read + step.bytes_written) / seconds / 1e9, step.kernel, step.node);
+  }
+  return out;
+}
+
+void bench(const BenchArguments& o) {
+  require(o.runs >= 1, "{} runs are asked for, expected at least 1", o.runs);
+  const auto begin = Clock::now();
+  const Graph g = read_model(o.path);
+  require(g.states.empty(), "{} has states, which rlx bench does not keep", o.path);
+  const auto loaded = Clock::now();
+  const Session session = cpu_session({.threads = o.threads});
+  const Executable exe = session.compile(g);
+  const auto compiled = Clock::now();
+  const DimEnv dims = complete_sizes(g, sizes(o.dims, g), 16);
+  const NamedTensors in = made_up_inputs(g, dims, 1);
+  const auto first = Clock::now();
+  (void)exe.run(in, {.dims = &dims});
+  const double first_run = ms(Clock::now() - first);
+  std::vector<double> times;
+  std::vector<std::vector<double>> steps;
+  std::vector<std::chrono::nanoseconds> step_times;
+  for (int i = 0; i < o.runs; ++i) {
+    const auto start = Clock::now();
+    (void)exe.run(in, {.dims = &dims, .step_times = o.steps ? &step_times : nullptr});
+    times.push_back(ms(Clock::now() - start));
+    if (!o.steps) continue;
+    std::vector<double>& one = steps.emplace_back();
+    for (const auto t : step_times) one.push_back(ms(t));
+  }
+  const RunReport r = exe.report(dims);
+  std::string where;
+  for (const auto& [name, value] : dims) where += fmt::format("{}{}={}", where.empty() ? "" : " ", name, value);
+  if (o.json) {
+    return print(fmt::format(
+        "{{\"sizes\":{},\"threads\":{},\"load_ms\":{:.3f},\"compile_ms\":{:.3f},\"first_ms\":{:.3f},\"runs\":{},"
+        "\"min_ms\":{:.4f},\"median_ms\":{:.4f},\"p95_ms\":{:.4f},\"steps\":{},\"arena_bytes\":{},\"packed_bytes\":{}}}"
+        "\n",
+        json_string(where), session.threads(), ms(loaded - begin), ms(compiled - loaded), first_run, o.runs,
+        quantile(times, 0), quantile(times, 0.5), quantile(times, 0.95), r.steps.size(), r.arena_bytes,
+        r.packed_bytes));
+  }
+  std::string out = o.steps ? step_table(exe, dims, steps) + "\n" : "";
+  out += fmt::format("sizes      {}\nthreads    {}\nload       {:.1f} ms\ncompile    {:.1f} ms\nfirst run  {:.2f} ms\n",
+                     where.empty() ? "all fixed" : where, session.threads(), ms(loaded - begin), ms(compiled - loaded),
+                     first_run);
+  out += fmt::format("run        {:.3f} ms median of {}, fastest {:.3f}, 95 % within {:.3f}\n", quantile(times, 0.5),
+                     o.runs, quantile(times, 0), quantile(times, 0.95));
+  out += fmt::format("steps      {}\narena      {} bytes\nweights    {} bytes packed, {} as they are\n", r.steps.size(),
+                     grouped(r.arena_bytes), grouped(r.packed_bytes), grouped(r.constant_bytes));
+  print(out);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, std::function<void()>& run) {
+  auto o = std::make_shared<BenchArguments>();
+  CLI::App* c = app.add_subcommand("bench", "Time a model on made-up inputs.");
+  c->add_option("model", o->path, "Model folder, .onnx file, or a graph in text form (.rlx)")->required();
+  c->add_option("--dim", o->dims, "NAME=SIZE; sizes that are not given are 16, or the nearest that the model allows");
+  c->add_option("--runs", o->runs, "Runs that are timed, after one that is not");
+  c->add_option("--threads", o->threads, "Threads, 0: as many as the process may use");
+  c->add_flag("--steps", o->steps, "Time every step");
+  c->add_flag("--json", o->json, "Print JSON");
+  c->footer("Example:\n  rlx bench all-MiniLM-L6-v2 --dim B=1 --dim S=128 --steps");
+  c->callback([o, &run] { run = [o] { bench(*o); }; });
+}
+
+}  // namespace rlx::cli

@@ -1,0 +1,173 @@
+// rlx run: a model with inputs from array files. rlx check: optimised against unoptimised, or against given results.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "backend/cpu/cpu_device.h"
+#include "cli/cli.h"
+#include "cli/model.h"
+#include "core/error.h"
+#include "io/npy.h"
+#include "runtime/evaluate.h"
+
+namespace rlx::cli {
+
+namespace {
+
+struct RunArguments {
+  std::string path, archive;
+  std::vector<std::string> inputs, outputs, dims;
+  int threads = 0;
+  bool random = false, json = false;
+};
+
+// Inputs by name, from --input and --random.
+NamedTensors read_inputs(const RunArguments& o, const Graph& g, const DimEnv& dims) {
+  NamedTensors in;
+  for (const auto& [name, path] : pairs(o.inputs, "--input")) {
+    require(std::ranges::find(g.input_names, name) != g.input_names.end(),
+            "--input names {}, the model's inputs are {}", name, fmt::join(g.input_names, ", "));
+    in.emplace(name, read_npy(path));
+  }
+  if (!o.random) return in;
+  // Sizes that the given inputs show come from them.
+  DimEnv known = dims;
+  for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+    const auto it = in.find(g.input_names[i]);
+    if (it == in.end()) continue;
+    const std::vector<Dim>& declared = g.nodes[g.inputs[i]].results[0].dims;
+    for (std::size_t k = 0; k < declared.size() && k < it->second.shape().size(); ++k) {
+      if (const auto symbol = declared[k].symbol_name(); !symbol.empty()) known.emplace(symbol, it->second.shape()[k]);
+    }
+  }
+  for (auto& [name, value] : made_up_inputs(g, complete_sizes(g, known, 8), 1)) in.emplace(name, std::move(value));
+  return in;
+}
+
+std::string first_values(const Tensor& t) {
+  std::string out;
+  const std::vector<double> values = load<double>(t);
+  for (std::size_t i = 0; i < values.size() && i < 6; ++i) out += fmt::format(" {:.6g}", values[i]);
+  return out + (values.size() > 6 ? " …" : "");
+}
+
+void run_model(const RunArguments& o) {
+  const Graph g = read_model(o.path);
+  require(g.states.empty(), "{} has states, which rlx run does not keep", o.path);
+  const DimEnv dims = sizes(o.dims, g);
+  const NamedTensors in = read_inputs(o, g, dims);
+  const Executable exe = cpu_session({.threads = o.threads}).compile(g);
+  const std::vector<Tensor> results = exe.run(in, {.dims = &dims});
+  std::string out;
+  std::map<std::string, Tensor> named;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const std::string name = output_name(exe.interface(), i);
+    named.emplace(name, results[i]);
+    if (!o.json) out += fmt::format("{}  {} {}\n", name, results[i].type().text(), first_values(results[i]));
+    if (o.json) {
+      std::string values;
+      for (const double v : load<double>(results[i])) values += (values.empty() ? "" : ",") + json_number(v);
+      out += fmt::format("{}\n{{\"name\":{},\"type\":{},\"values\":[{}]}}", out.empty() ? "" : ",", json_string(name),
+                         json_string(results[i].type().text()), values);
+    }
+  }
+  for (const auto& [name, path] : pairs(o.outputs, "--output")) {
+    const auto it = named.find(name);
+    require(it != named.end(), "--output names {}, which is no output of the model", name);
+    write_npy(path, it->second);
+  }
+  if (!o.archive.empty()) write_npz(o.archive, named);
+  print(o.json ? "{\"outputs\":[" + out + "]}\n" : out);
+}
+
+struct CheckArguments {
+  std::string path, expected;
+  std::vector<std::string> dims;
+  double tolerance = 1e-5;
+  int threads = 0;
+};
+
+// One line an output; whether all are close enough.
+bool compare(const std::vector<Tensor>& got, const std::vector<Tensor>& want, const Executable& exe, double tolerance,
+             const std::string& where, std::string& out) {
+  bool ok = true;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double d = difference(got[i], want[i]);
+    out += fmt::format("{:<28} {:<24} {:>10.2e} {:>10.0e}  {}\n", output_name(exe.interface(), i), where, d, tolerance,
+                       d <= tolerance ? "ok" : "differs");
+    ok &= d <= tolerance;
+  }
+  return ok;
+}
+
+void check(const CheckArguments& o) {
+  const Graph g = read_model(o.path);
+  require(g.states.empty(), "{} has states, which rlx check does not keep", o.path);
+  const DimEnv given = sizes(o.dims, g);
+  const Executable exe = cpu_session({.threads = o.threads}).compile(g);
+  std::string out = fmt::format("{:<28} {:<24} {:>10} {:>10}\n", "output", "sizes", "difference", "allowed");
+  bool ok = true;
+  if (!o.expected.empty()) {
+    const std::map<std::string, Tensor> arrays = read_npz(o.expected);
+    NamedTensors in;
+    std::vector<Tensor> want;
+    for (const std::string& name : g.input_names) {
+      require(arrays.contains(name), "{} has no array {}, an input of the model", o.expected, name);
+      in.emplace(name, arrays.at(name));
+    }
+    for (std::size_t i = 0; i < exe.interface().outputs.size(); ++i) {
+      const std::string name = output_name(exe.interface(), i);
+      require(arrays.contains(name), "{} has no array {}, an output of the model", o.expected, name);
+      want.push_back(arrays.at(name));
+    }
+    const std::vector<Tensor> got = exe.run(in, {.dims = &given});
+    for (std::size_t i = 0; i < got.size(); ++i)
+      require(got[i].type() == want[i].type(), "{} is {} in {}, the model gives {}", output_name(exe.interface(), i),
+              want[i].type().text(), o.expected, got[i].type().text());
+    ok = compare(got, want, exe, o.tolerance, o.expected, out);
+  } else {
+    for (const Index wish : {1, 2, 7, 16}) {
+      const DimEnv dims = complete_sizes(g, given, wish);
+      std::string where;
+      for (const auto& [name, value] : dims) where += fmt::format("{}{}={}", where.empty() ? "" : " ", name, value);
+      const NamedTensors in = made_up_inputs(g, dims, static_cast<unsigned>(wish));
+      ok &=
+          compare(exe.run(in, {.dims = &dims}), evaluate(g, in, nullptr, {.dims = dims}), exe, o.tolerance, where, out);
+      if (g.symbols.size() == given.size()) break;
+    }
+  }
+  print(out);
+  require(ok, "{}: results differ by more than {:.0e}", o.path, o.tolerance);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, std::function<void()>& run) {
+  auto o = std::make_shared<RunArguments>();
+  CLI::App* c = app.add_subcommand("run", "Run a model on inputs from array files.");
+  c->add_option("model", o->path, "Model folder, .onnx file, or a graph in text form (.rlx)")->required();
+  c->add_option("--input", o->inputs, "NAME=FILE.npy; one for every input");
+  c->add_flag("--random", o->random, "Make up the inputs that are not given");
+  c->add_option("--dim", o->dims, "NAME=SIZE of a size that no given input shows");
+  c->add_option("--output", o->outputs, "NAME=FILE.npy to write");
+  c->add_option("--npz", o->archive, "Write all outputs to this archive");
+  c->add_option("--threads", o->threads, "Threads, 0: as many as the process may use");
+  c->add_flag("--json", o->json, "Print JSON with all values");
+  c->footer("Example:\n  rlx run model.onnx --input input_ids=ids.npy --input attention_mask=mask.npy --npz out.npz");
+  c->callback([o, &run] { run = [o] { run_model(*o); }; });
+}
+
+void add_check(CLI::App& app, std::function<void()>& run) {
+  auto o = std::make_shared<CheckArguments>();
+  CLI::App* c = app.add_subcommand("check", "Compare a compiled model with its definition, or with given results.");
+  c->add_option("model", o->path, "Model folder, .onnx file, or a graph in text form (.rlx)")->required();
+  c->add_option("--expected", o->expected, "Archive (.npz) with inputs and expected outputs by name");
+  c->add_option("--dim", o->dims, "NAME=SIZE; other sizes take several values");
+  c->add_option("--tolerance", o->tolerance, "Allowed difference, relative to the largest value of an output");
+  c->add_option("--threads", o->threads, "Threads, 0: as many as the process may use");
+  c->footer("Examples:\n  rlx check all-MiniLM-L6-v2\n  rlx check model.onnx --expected results.npz --tolerance 1e-4");
+  c->callback([o, &run] { run = [o] { check(*o); }; });
+}
+
+}  // namespace rlx::cli
