@@ -47,13 +47,13 @@ struct Multiply {
 struct Larger {
   template <class V>
   static void into(V& a, const V& b) {
-    a = (b > a) | (b != b) ? b : a;
+    a = ((b > a) | (b != b)) ? b : a;
   }
 };
 struct Smaller {
   template <class V>
   static void into(V& a, const V& b) {
-    a = (b < a) | (b != b) ? b : a;
+    a = ((b < a) | (b != b)) ? b : a;
   }
 };
 
