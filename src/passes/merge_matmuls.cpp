@@ -38,7 +38,7 @@ class MatmulMerger {
   explicit MatmulMerger(const Graph& g) : g_(g), live_(live_nodes(g)) {}
 
   std::optional<Values> visit(Rewriter& r, Id id);
-  void collect();
+  bool collect();
   std::size_t merged = 0, joint = 0;
 
  private:
@@ -83,7 +83,8 @@ void MatmulMerger::find_bias(Member& m) const {
   m.sum = readers[0];
 }
 
-void MatmulMerger::collect() {
+// Whether there is anything to merge.
+bool MatmulMerger::collect() {
   std::map<Key, std::vector<Member>> by_key;
   for (Id id = 0; id < g_.nodes.size(); ++id) {
     const std::optional<Member> m = member(id);
@@ -97,6 +98,7 @@ void MatmulMerger::collect() {
     if (members.size() < 2 || bytes > most_bytes) continue;
     groups_.emplace(members[0].matmul, members);
   }
+  return !groups_.empty();
 }
 
 // Matrices [K,N] or, transposed, [N,K], or rows [N], one behind the other along N.
@@ -156,9 +158,8 @@ std::optional<Values> MatmulMerger::visit(Rewriter& r, Id id) {
 
 Graph merge_matmuls(const Graph& g, PassContext& context) {
   MatmulMerger all(g);
-  all.collect();
+  if (!all.collect()) return g;
   Graph result = rewrite(g, [&](Rewriter& r, Id id) { return all.visit(r, id); });
-  if (all.merged == 0) return g;
   context.remark(fmt::format("{} products as {}", all.merged, all.joint));
   return drop_dead(result);
 }

@@ -90,6 +90,8 @@ std::span<const Pass> all_passes() {
       {"recognise-softmax", "Finds softmax and log_softmax written out.", recognise_softmax, rounding},
       {"recognise-norms", "Finds layer_norm and rms_norm written out, with scale, shift and casts.", recognise_norms,
        rounding},
+      {"recognise-rope", "Finds rope written out with turned halves or neighbours and doubled tables.", recognise_rope,
+       rounding},
       {"recognise-attention", "Finds attention written out, with its masks and the splitting of heads.",
        recognise_attention, rounding},
       {"merge-matmuls", "Computes products of one value with several constant matrices as one.", merge_matmuls},

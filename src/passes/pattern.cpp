@@ -101,6 +101,13 @@ Pattern where(Pattern pattern, std::function<bool(const Matcher&, Operand)> pred
                      Matcher& m, Operand o, const Next& next) { return predicate(m, o) && pattern(m, o, next); });
 }
 
+Pattern where_all(Pattern pattern, std::function<bool(const Matcher&)> predicate) {
+  return Pattern(
+      [pattern = std::move(pattern), predicate = std::move(predicate)](Matcher& m, Operand o, const Next& next) {
+        return pattern(m, o, [&] { return predicate(m) && next(); });
+      });
+}
+
 Pattern square(Pattern x) {
   const Pattern same = where(op("mul", {x, x}), [](const Matcher& m, Operand o) {
     return m.is(o, "mul") && m.node(o).operands[0] == m.node(o).operands[1];
@@ -278,6 +285,12 @@ int mantissa_bits(DType d) {
 }
 
 }  // namespace
+
+bool holds(const Graph& g, std::initializer_list<std::string_view> ops) {
+  return std::ranges::all_of(ops, [&](std::string_view op) {
+    return std::ranges::any_of(g.nodes, [&](const Node& n) { return n.op->name() == op; });
+  });
+}
 
 std::optional<double> scalar_number(const Graph& g, Operand o) { return number_of(g, o, 0); }
 

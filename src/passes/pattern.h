@@ -50,6 +50,8 @@ Pattern product(double factor, std::vector<Pattern> factors);
 Pattern either(std::vector<Pattern> patterns);
 /// A value that the pattern and the predicate accept.
 Pattern where(Pattern pattern, std::function<bool(const Matcher&, Operand)> predicate);
+/// A match of the pattern whose variables the predicate accepts.
+Pattern where_all(Pattern pattern, std::function<bool(const Matcher&)> predicate);
 /// x * x, or x to the power 2.
 Pattern square(Pattern x);
 /// 1 / x, however it is written.
@@ -95,6 +97,8 @@ class Matcher {
   std::vector<Id> path_, inner_;
 };
 
+/// Whether ops of all these names occur: without them a pass need not look further.
+bool holds(const Graph& g, std::initializer_list<std::string_view> ops);
 /// The one value of all elements of a float or integer constant, or nothing. Sees through reshape, broadcast, casts
 /// between floats and arithmetic of such constants, rounded as the ops would; integer sizes that inference knows count
 /// as constants.

@@ -1,6 +1,8 @@
 // Recognises activations: one row a written form.
 #include <fmt/format.h>
 
+#include <unordered_map>
+
 #include "ir/rewrite.h"
 #include "ops/scalar/scalar.h"
 #include "passes/pattern.h"
@@ -122,21 +124,23 @@ bool may_end(std::string_view op) {
 Graph recognise_activations(const Graph& g, PassContext& context) {
   static const std::vector<Rule> all = rules();
   Matcher m(g);
-  std::size_t found = 0;
-  Graph result = rewrite(g, [&](Rewriter& r, Id id) -> std::optional<Values> {
-    const TensorType& type = g.nodes[id].results[0];
-    if (!may_end(g.nodes[id].op->name()) || !is_arithmetic_float(type.dtype)) return std::nullopt;
+  std::unordered_map<Id, std::pair<const Rule*, Operand>> found;
+  for (Id id = 0; id < g.nodes.size(); ++id) {
+    if (!m.live(id) || !may_end(g.nodes[id].op->name()) || !is_arithmetic_float(g.nodes[id].results[0].dtype)) continue;
     for (const Rule& rule : all) {
-      if (!holds_in(rule.where, type.dtype) || !m.match(rule.written, {id, 0}) || !m.same_type(x, {id, 0})) continue;
-      const Value y = rule.activation(r.value(m[x]));
-      ++found;
-      return Values{y};
+      if (!holds_in(rule.where, g.nodes[id].results[0].dtype) || !m.match(rule.written, {id, 0})) continue;
+      if (!m.same_type(x, {id, 0})) continue;
+      found.emplace(id, std::pair(&rule, m[x]));
+      break;
     }
-    return std::nullopt;
-  });
-  if (found == 0) return g;
-  context.remark(fmt::format("{} activations", found));
-  return drop_dead(result);
+  }
+  if (found.empty()) return g;
+  context.remark(fmt::format("{} activations", found.size()));
+  return drop_dead(rewrite(g, [&](Rewriter& r, Id id) -> std::optional<Values> {
+    const auto at = found.find(id);
+    if (at == found.end()) return std::nullopt;
+    return Values{at->second.first->activation(r.value(at->second.second))};
+  }));
 }
 
 }  // namespace rlx

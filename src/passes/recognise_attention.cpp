@@ -361,6 +361,7 @@ std::optional<Values> AttentionRecogniser::visit(Rewriter& r, Id id) {
 }  // namespace
 
 Graph recognise_attention(const Graph& g, PassContext& context) {
+  if (!holds(g, {"softmax", "matmul"})) return g;
   AttentionRecogniser all(g);
   Graph result = rewrite(g, [&](Rewriter& r, Id id) { return all.visit(r, id); });
   if (all.left > 0) context.remark(fmt::format("{} products with a softmax stay as they are", all.left));

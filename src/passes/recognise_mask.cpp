@@ -237,8 +237,9 @@ std::optional<Value> mask_operand(Rewriter& r, const MaskPlan& plan, const Score
     add(subtracted ? -full : full);
   }
   const auto choose = [&](std::span<const Condition> shown_by, double number) {
-    const auto scalar = [&](double n) { return constant(r.builder(), dtype, n); };
-    add(select(joined(r, shown_by, sizes), scalar(0), scalar(number)));
+    const Value all = joined(r, shown_by, sizes);
+    const Value zero = constant(r.builder(), dtype, 0), hidden = constant(r.builder(), dtype, number);
+    add(select(all, zero, hidden));
   };
   for (const auto& [conditions, number] : plan.fills) choose(conditions, number);
   if (!plan.conditions.empty()) choose(plan.conditions, -inf);

@@ -205,6 +205,7 @@ std::optional<Values> NormRecogniser::visit(Rewriter& r, Id id) {
 }  // namespace
 
 Graph recognise_norms(const Graph& g, PassContext& context) {
+  if (!holds(g, {"reduce"}) && !holds(g, {"layer_norm"}) && !holds(g, {"rms_norm"})) return g;
   NormRecogniser all(g);
   Graph result = rewrite(g, [&](Rewriter& r, Id id) { return all.visit(r, id); });
   if (all.found == 0) return g;

@@ -29,6 +29,7 @@ Forms forms() {
 }  // namespace
 
 Graph recognise_softmax(const Graph& g, PassContext& context) {
+  if (!holds(g, {"exp", "reduce"})) return g;
   static const Forms all = forms();
   Matcher m(g);
   std::size_t found = 0;
