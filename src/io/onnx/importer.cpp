@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/checked.h"
 #include "core/error.h"
 #include "ops/constant/constant.h"
 
@@ -37,6 +38,13 @@ std::string node_name(const NodeProto& n) {
     if (!o.empty()) return "that makes " + in_quotes(o);
   }
   return "without name";
+}
+
+// Throws Error when the bytes of a tensor of this type are no number, sizes being their least.
+void check_size(const TensorType& t) {
+  std::vector<Index> least;
+  for (const Dim& d : t.dims) least.push_back(std::max<Index>(d.bounds().lo, 0));
+  storage_bytes(t.dtype, checked_product(least, t.text()));
 }
 
 std::size_t text_size(std::span<const Dim> dims) {
@@ -157,7 +165,9 @@ Value Importer::input(const ValueInfo& info) {
   require(info.has_shape, "'{}': input {} has no declared shape", file, in_quotes(info.name));
   std::vector<Dim> dims;
   for (std::size_t i = 0; i < info.dims.size(); ++i) dims.push_back(dimension(info, i));
-  return builder_.input(info.name, {*dtype, std::move(dims)});
+  TensorType type(*dtype, std::move(dims));
+  check_size(type);
+  return builder_.input(info.name, std::move(type));
 }
 
 void Importer::initializers(const GraphProto& graph, Scope& scope) {
@@ -311,6 +321,7 @@ std::optional<Values> Importer::results(const NodeProto& n, Frame& frame, Index 
     NodeArgs args(*this, n, frame, opset, std::move(*in));
     Values out = row->make(args);
     args.finish();
+    for (const Value& v : out) check_size(v.type());
     for (std::size_t i = out.size(); i < n.outputs.size(); ++i) {
       require(n.outputs[i].empty(), "result {} ({}) is not supported", i, in_quotes(n.outputs[i]));
     }
@@ -336,7 +347,7 @@ Values Importer::call(const FunctionProto& f, const NodeProto& n, Frame& frame) 
     if (n.inputs[i].empty()) continue;
     define(f.inputs[i], find(n.inputs[i], frame, &n), inner);
   }
-  charge(64 * (f.standard.size() + 1) + 16 * f.attributes.size() * (n.attributes.size() + 1));
+  charge(1000 + 64 * f.standard.size() + 16 * f.attributes.size() * (n.attributes.size() + 1));
   for (const AttributeProto& a : f.standard) inner.attributes[a.name] = &a;
   for (const AttributeProto& a : n.attributes) {
     const AttributeProto* given = &a;

@@ -1,6 +1,7 @@
 // Import of ONNX models: reads, builds, and builds again with the bounds that the model turned out to need.
 #include "io/onnx/onnx.h"
 
+#include "core/error.h"
 #include "io/onnx/importer.h"
 
 namespace rlx {
@@ -39,12 +40,23 @@ DimSymbols closer_bounds(const Graph& g) {
   return closer;
 }
 
+// Errors of the graph's own rules do not know the file.
+Graph import_once(const ModelProto& model, TensorLoader& loader, const OnnxOptions& options, const DimSymbols& closer) {
+  try {
+    return Importer(model, loader, options, closer).run();
+  } catch (const Error& e) {
+    const std::string_view text = e.what();
+    if (text.starts_with(fmt::format("'{}'", model.file.name))) throw;
+    fail("'{}': {}", model.file.name, text);
+  }
+}
+
 Graph import_model(const ModelProto& model, const OnnxOptions& options, bool has_folder) {
   DimSymbols closer;
   TensorLoader loader(model, options.mode, has_folder);
   constexpr int most_rounds = 4;
   for (int round = 1;; ++round) {
-    Graph g = Importer(model, loader, options, closer).run();
+    Graph g = import_once(model, loader, options, closer);
     const DimSymbols found = closer_bounds(g);
     if (found.empty() || round == most_rounds) return g;
     for (const auto& [name, bounds] : found) closer[name] = bounds;
