@@ -1,0 +1,85 @@
+// Runs at sizes that were seen before allocate nothing: every operator new of the process is counted.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "all_ops.h"
+#include "backend/cpu/cpu_device.h"
+
+namespace {
+std::atomic<long> allocations = 0;
+
+void* counted(std::size_t size, std::size_t alignment) {
+  ++allocations;
+  void* const p = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  if (!p) throw std::bad_alloc();
+  return p;
+}
+}  // namespace
+
+void* operator new(std::size_t size) { return counted(size ? size : 1, 16); }
+void* operator new(std::size_t size, std::align_val_t a) {
+  return counted(size ? size : 1, static_cast<std::size_t>(a));
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace rlx {
+namespace {
+
+// A layer with every kind of step: gather, matmul, attention, norm, elementwise, softmax, reduction.
+Graph layer_graph(Dim batch, Dim length) {
+  Builder b;
+  const Value ids = b.input("ids", {DType::i64, {batch, length}});
+  const auto weight = [&](std::vector<Index> shape) {
+    Tensor t(DType::f32, std::move(shape));
+    std::vector<double> v(static_cast<std::size_t>(t.count()));
+    for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<double>(i * 7 % 13) * 0.05 - 0.3;
+    store<double>(t, v);
+    return constant(b, std::move(t));
+  };
+  const Value x = gather(weight({50, 32}), ids, 0);
+  const Value q = matmul(x, weight({32, 32})), k = matmul(x, weight({32, 32})), v = matmul(x, weight({32, 32}));
+  const Value mixed = matmul(softmax(matmul(q, k, {.transpose_b = true})), v);
+  const Value normed = layer_norm(x + mixed, weight({32}), weight({32}));
+  const Value wide = gelu(matmul(normed, weight({32, 64})) + weight({64}));
+  return b.finish({mean(matmul(wide, weight({64, 32})), {1})});
+}
+
+long allocations_of(const Executable& exe, std::span<const BoundInput> in, std::span<const BoundOutput> out) {
+  const long before = allocations;
+  exe.run(in, out);
+  return allocations - before;
+}
+
+void expect_no_allocations(int threads) {
+  const Executable exe =
+      cpu_session({.threads = threads}).compile(layer_graph(Dim::symbol("B", 1, 8), Dim::symbol("S", 1, 64)));
+  const InputHandle ids = exe.input("ids");
+  const OutputHandle y = exe.output(0);
+  const std::vector<std::int64_t> values(8 * 64, 3);
+  std::vector<float> result(8 * 32);
+  const Index sizes[][2] = {{1, 5}, {8, 64}, {3, 17}};
+  const auto run = [&](const Index* shape) {
+    const Index out_shape[] = {shape[0], 32};
+    const BoundInput in[] = {ids.bind({DType::i64, std::span(shape, 2), values.data()})};
+    const BoundOutput out[] = {y.bind({DType::f32, out_shape, result.data()})};
+    return allocations_of(exe, in, out);
+  };
+  long first = 0;
+  for (const auto& shape : sizes) first += run(shape);
+  EXPECT_GT(first, 0) << "the counter does not count";
+  for (int round = 0; round < 3; ++round) {
+    for (const auto& shape : sizes) EXPECT_EQ(run(shape), 0) << "sizes " << shape[0] << ", " << shape[1];
+  }
+}
+
+TEST(Allocation, NoneAtSizesSeenBefore) { expect_no_allocations(1); }
+TEST(Allocation, NoneOnSeveralThreads) { expect_no_allocations(3); }
+
+}  // namespace
+}  // namespace rlx
