@@ -103,6 +103,7 @@ std::span<const Pass> all_passes() {
 
       // Fuse.
       {"fuse-norm", "Joins layer_norm and rms_norm with the sums they read.", fuse_norm},
+      {"fuse-matmul", "Runs elementwise ops on the results of a matmul while they are in the cache.", fuse_matmul},
       {"fuse-elementwise", "Joins elementwise nodes of one shape to regions that run as one step.", fuse_elementwise},
 
       // Suit the device.

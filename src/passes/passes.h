@@ -19,9 +19,16 @@ Graph simplify_algebra(const Graph& g, PassContext& context);
 /// matmul and attention. A transpose that something else reads stays, so that nothing is done twice. Keeps every bit.
 Graph absorb_layout(const Graph& g, PassContext& context);
 
+<<<<<<< HEAD
 /// Joins scalar ops and casts of one shape to fusion nodes, with the broadcasts and one-element constants that only
 /// they read. A value is computed once; one that is read elsewhere too, or is an output, becomes a result of its
 /// region. Values of another shape stay outside, where they are computed for fewer elements.
 Graph fuse_elementwise(const Graph& g, PassContext& context);
+=======
+/// Groups every matmul with the elementwise ops behind it, as far as each is the only reader of the one before, has the
+/// shape of the product, and the device takes the group as one node. A product that is an output or has two readers
+/// keeps its own value. Comes before fuse-elementwise, which would take bias and activation without the product.
+Graph fuse_matmul(const Graph& g, PassContext& context);
+>>>>>>> 242f1ae (wip: fuse)
 
 }  // namespace rlx

@@ -1,12 +1,14 @@
-// Products by the step makers of matmul, and parts of matrices to compare them with.
+// Products by the step makers of matmul, graphs of them node by node, and parts of matrices to compare with.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 
 #include "ops/constant/constant.h"
 #include "ops/matmul/matmul.h"
+#include "passes/passes.h"
 #include "run_step.h"
 
 namespace rlx::test {
@@ -47,6 +49,40 @@ inline Tensor transposed(const Tensor& t) {
     for (Index j = 0; j < n; ++j) out.set_code(j * m + i, t.code(i * n + j));
   }
   return out;
+}
+
+// Outputs of a graph, every node by its step.
+inline std::vector<Tensor> by_steps(const Graph& g, std::span<const Tensor> inputs, const DimEnv& dims,
+                                    unsigned pieces) {
+  std::map<Operand, Tensor> values;
+  for (std::size_t i = 0; i < inputs.size(); ++i) values[{g.inputs[i], 0}] = inputs[i];
+  for (Id id = 0; id < g.nodes.size(); ++id) {
+    const Node& n = g.nodes[id];
+    if (is_input(n)) continue;
+    if (n.op == &constant_op) {
+      values[{id, 0}] = n.attrs.as<ConstantAttrs>().data;
+      continue;
+    }
+    std::vector<Tensor> operands;
+    for (const Operand o : n.operands) operands.push_back(values.at(o));
+    std::string why;
+    const auto out = run_node(g, id, operands, dims, cpu_makers(), {.pieces = pieces}, &why);
+    EXPECT_TRUE(out) << n.op->name() << ": " << why;
+    if (!out) return {};
+    for (std::uint32_t r = 0; r < out->size(); ++r) values[{id, r}] = (*out)[r];
+  }
+  std::vector<Tensor> outputs;
+  for (const Operand o : g.outputs) outputs.push_back(values.at(o));
+  return outputs;
+}
+
+// The graph with its products fused with what follows them.
+inline Graph fused(const Graph& g) {
+  DeviceInfo device;
+  const CompileOptions options;
+  Report report;
+  PassContext context{.device = device, .options = options, .report = report};
+  return fuse_matmul(g, context);
 }
 
 }  // namespace rlx::test

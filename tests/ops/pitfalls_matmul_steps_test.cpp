@@ -1,6 +1,10 @@
 // Pitfalls of matrix products in the steps of the CPU.
+#include <algorithm>
+
+#include "ir/outline.h"
 #include "levels.h"
 #include "matmul_product.h"
+#include "ops/scalar/scalar.h"
 
 namespace rlx::test {
 namespace {
@@ -48,6 +52,29 @@ TEST(Pitfalls, P24_StepsFollowTheTransposeFlags) {
       }
     });
   }
+}
+
+// A product that is an output too, biases of one element, and a residual that is smaller or larger than the product.
+TEST(Pitfalls, R12_AFusedProductKeepsWhatOthersRead) {
+  Builder g;
+  const Value x = g.input("x", {DType::f32, {3, 4}}), w = g.input("w", {DType::f32, {4, 20}});
+  const Value one = g.input("one", {DType::f32, {1}}), row = g.input("row", {DType::f32, {1, 20}});
+  const Value many = g.input("many", {DType::f32, {2, 3, 20}});
+  const Value c = matmul(x, w), d = matmul(x * like(x, 2), w), e = matmul(x * like(x, 3), w);
+  const Graph plain = g.finish({c, c + one, d + one, d * row, (e + one) * row + many});
+  const Graph after = fused(plain);
+  const auto count = [&](const OpDef& op) {
+    return std::ranges::count_if(after.nodes, [&](const Node& n) { return n.op == &op; });
+  };
+  EXPECT_EQ(count(matmul_op), 2);    // of c and d
+  EXPECT_EQ(count(fusion_op()), 1);  // e and its row
+  std::vector<Tensor> in;
+  for (const Id id : plain.inputs) in.push_back(fill(CaseInput(plain.nodes[id].results[0]), {}, id + 1));
+  at_every_level([&] {
+    const std::vector<Tensor> want = by_steps(plain, in, {}, 0), got = by_steps(after, in, {}, 1);
+    ASSERT_EQ(got.size(), 5U);
+    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(identical(got[i], want[i])) << i;
+  });
 }
 
 }  // namespace

@@ -146,9 +146,15 @@ struct ProductRun {
   Token<std::byte, Access::read> a, b;
   std::vector<DimToken> batch, a_batch, b_batch;
   DimToken rows, inner, columns, a_row, a_inner, b_inner, b_column;
-  TargetOf target;
+  ProductEnd end;
 
   void operator()(const Memory& m, const DimValues& d, Range range) const {
+    if (!end.stage) return each_call(m, d, range, nullptr);
+    end.stage->run(m, d, [&](const region::Give& give) { each_call(m, d, range, &give); });
+  }
+
+ private:
+  void each_call(const Memory& m, const DimValues& d, Range range, const region::Give* give) const {
     const Index row_count = d[rows], column_count = d[columns];
     const Index across = (column_count + item_columns - 1) / item_columns;
     const Index down = (row_count + item_rows - 1) / item_rows;
@@ -167,14 +173,27 @@ struct ProductRun {
       const Index row = block * height, column = unit * item_columns;
       args.rows = std::min(height, row_count - row);
       args.columns = std::min(units * item_columns, column_count - column);
-      if (args.rows > 0) call(m, d, args, matrix, row, column);
+      if (args.rows > 0) call(m, d, args, {matrix, row, column}, give);
       i += units;
     }
   }
 
- private:
-  void call(const Memory& m, const DimValues& d, MatmulArgs args, Index matrix, Index row, Index column) const {
-    Index a_at = row * args.a_row, b_at = 0, rest = matrix;
+  // Where a call begins.
+  struct Place {
+    Index matrix, row, column;
+  };
+  // What finish() of the kernel needs: results are given as elements of the whole result.
+  struct Finish {
+    const region::Give* give;
+    Index first, columns;
+    static void run(const void* context, long row, long column, long count, const void* values) {
+      const auto& f = *static_cast<const Finish*>(context);
+      (*f.give)(f.first + row * f.columns + column, count, static_cast<const std::byte*>(values));
+    }
+  };
+
+  void call(const Memory& m, const DimValues& d, MatmulArgs args, Place at, const region::Give* give) const {
+    Index a_at = at.row * args.a_row, b_at = 0, rest = at.matrix;
     for (std::size_t axis = batch.size(); axis-- > 0;) {
       const Index extent = d[batch[axis]];
       a_at += rest % extent * d[a_batch[axis]];
@@ -184,20 +203,24 @@ struct ProductRun {
     args.a = m[a].data() + a_at * element_bytes;
     if (packed) {
       const Index panel = kernel->panel_bytes(args.inner), panels = (args.c_row + kernel->width - 1) / kernel->width;
-      args.b = m[b].data() + (b_at * panels + column / kernel->width) * panel;
+      args.b = m[b].data() + (b_at * panels + at.column / kernel->width) * panel;
     } else {
-      args.b = m[b].data() + (b_at + column * args.b_column) * element_bytes;
+      args.b = m[b].data() + (b_at + at.column * args.b_column) * element_bytes;
     }
-    const ProductTarget to = target(m, matrix * d[rows] + row, args.c_row, element_bytes);
-    args.finish = to.finish;
-    if (to.c) args.c = to.c + column * element_bytes;
+    const Index first = (at.matrix * d[rows] + at.row) * args.c_row + at.column;
+    const Finish finish{give, first, args.c_row};
+    if (give) {
+      args.finish = {Finish::run, &finish};
+    } else {
+      args.c = m[*end.out].data() + first * element_bytes;
+    }
     kernel->multiply(args);
   }
 };
 
 }  // namespace
 
-Step product_step(StepBuilder& s, const ProductPlan& p, TargetOf target) {
+Step product_step(StepBuilder& s, const ProductPlan& p, ProductEnd end) {
   const auto tokens = [&](const std::vector<Dim>& dims) {
     std::vector<DimToken> all;
     for (const Dim& d : dims) all.push_back(s.dim(d));
@@ -222,7 +245,7 @@ Step product_step(StepBuilder& s, const ProductPlan& p, TargetOf target) {
                  s.dim(p.a_inner),
                  s.dim(p.b_inner),
                  s.dim(p.b_column),
-                 std::move(target)};
+                 std::move(end)};
   const Dim matrices = product(p.batch);
   s.flops(matrices * p.rows * p.inner * p.columns * 2);
   // One row costs as much time as three: it waits for memory.

@@ -8,6 +8,7 @@
 #include "device/step.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/matmul.kernel.h"
+#include "ops/scalar/region.h"
 
 namespace rlx {
 
@@ -22,20 +23,17 @@ struct ProductPlan {
   std::optional<Packing> packing;  // of b, when it is a constant; b_batch then counts matrices
 };
 
-/// Where the results of rows go: `c`, the first of them, dense; or `finish`.
-struct ProductTarget {
-  std::byte* c = nullptr;
-  MatmulFinish finish;
-};
-
 /// Nothing, with a reason in `n.why`, when no kernel takes these operands.
 std::optional<ProductPlan> plan_product(const StepArgs& n, const MatmulAttrs& attrs, const Slot& a, const Slot& b,
                                         const TensorType& result);
 
-/// Gives the target of a call: `row` counts over the whole batch; see product_step.
-using TargetOf = std::function<ProductTarget(const Memory& m, Index row, Index columns, Index element_bytes)>;
+/// Where results go: to memory, densely, or to a stage that takes them while they are in the cache.
+struct ProductEnd {
+  std::optional<Token<std::byte, Access::write>> out = {};
+  std::shared_ptr<const region::Program> stage = nullptr;
+};
 
-/// The step of a plan, in a builder that has declared what `target` uses.
-Step product_step(StepBuilder& s, const ProductPlan& plan, TargetOf target);
+/// The step of a plan, in a builder that has declared what `end` uses.
+Step product_step(StepBuilder& s, const ProductPlan& plan, ProductEnd end);
 
 }  // namespace rlx

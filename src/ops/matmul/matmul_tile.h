@@ -237,14 +237,18 @@ template <class E>
 void hand_over(const MatmulArgs& m, const typename E::Sum* sums, Index row, Index rows, Index column, Index columns) {
   using Out = typename E::Out;
   for (Index i = 0; i < rows; ++i, sums += Blocks<E>::columns) {
-    Out values[Blocks<E>::columns];
-    Out* const to = m.finish.run ? values : static_cast<Out*>(m.c) + (row + i) * m.c_row + column;
-    if constexpr (requires { E::results(sums, to, columns); }) {
-      E::results(sums, to, columns);
+    if constexpr (E::sums_are_results) {  // finish() wants them, or they would not be here
+      m.finish.run(m.finish.context, row + i, column, columns, sums);
     } else {
-      for (Index j = 0; j < columns; ++j) to[j] = E::result(sums[j]);
+      Out values[Blocks<E>::columns];
+      Out* const to = m.finish.run ? values : static_cast<Out*>(m.c) + (row + i) * m.c_row + column;
+      if constexpr (requires { E::results(sums, to, columns); }) {
+        E::results(sums, to, columns);
+      } else {
+        for (Index j = 0; j < columns; ++j) to[j] = E::result(sums[j]);
+      }
+      if (m.finish.run) m.finish.run(m.finish.context, row + i, column, columns, values);
     }
-    if (m.finish.run) m.finish.run(m.finish.context, row + i, column, columns, values);
   }
 }
 

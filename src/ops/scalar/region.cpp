@@ -45,12 +45,23 @@ constexpr std::size_t no_operand = ~std::size_t{0};
 
 class Compiler {
  public:
-  explicit Compiler(const StepArgs& n)
-      : n_(n), builder_(std::string(n.node.op == &fusion_op() ? "region" : n.node.op->name())) {
+  /// With `given`, operand 0 is given, and only stage() is called.
+  Compiler(const StepArgs& n, StepBuilder& builder, bool given) : n_(n), builder_(builder), given_(given) {
     dims_ = n.out[0].type.dims;
   }
 
-  Step compile() {
+  Step step() {
+    compile();
+    return finish();
+  }
+
+  std::shared_ptr<const Program> stage() {
+    compile();
+    return std::make_shared<const Program>(std::move(program_));
+  }
+
+ private:
+  void compile() {
     check_types();
     Axes straight(dims_.size());
     for (std::size_t i = 0; i < straight.size(); ++i) straight[i] = static_cast<int>(i);
@@ -64,10 +75,8 @@ class Compiler {
     make_sources();
     make_targets();
     place_buffers();
-    return finish();
   }
 
- private:
   void check_types() const {
     if (n_.in.size() > most_operands || n_.out.size() > most_operands) decline("more operands than a region takes");
     for (const Slot& s : n_.out) {
@@ -284,6 +293,9 @@ class Compiler {
       Source s{.kind = kind(d), .bits = bits(d.dtype), .has_sign = is_signed_integer(d.dtype), .place = d.place};
       if (d.counted && s.kind == Source::Kind::one) {  // the only coordinate is 0
         s.constant = Tensor(DType::i64, {});
+      } else if (given_ && d.operand == 0) {
+        if (s.kind != Source::Kind::dense) decline("the given operand is stretched");
+        s.given = true;
       } else if (d.constant) {
         s.constant = *d.constant;
       } else if (!d.counted) {
@@ -315,7 +327,7 @@ class Compiler {
         t.from = t.place;
       } else {
         written_.push_back(t.place);
-        reuse_memory(t, s);
+        if (!given_) reuse_memory(t, s);  // the step around a stage may read its operands at any time
       }
       program_.targets.push_back(t);
     }
@@ -448,7 +460,8 @@ class Compiler {
   }
 
   const StepArgs& n_;
-  StepBuilder builder_;
+  StepBuilder& builder_;
+  bool given_;
   std::vector<Dim> dims_;     // of the results
   std::vector<Dim> extents_;  // joined
   Program program_;
@@ -466,9 +479,19 @@ class Compiler {
 std::optional<Step> make_step(const StepArgs& n) {
   if (n.out.empty()) return n.decline("a region has results");
   try {
-    return Compiler(n).compile();
+    StepBuilder builder(std::string(n.node.op == &fusion_op() ? "region" : n.node.op->name()));
+    return Compiler(n, builder, false).step();
   } catch (const Declined& d) {
     return n.decline(d.why);
+  }
+}
+
+std::shared_ptr<const Program> make_stage(StepBuilder& s, const StepArgs& n) {
+  try {
+    return Compiler(n, s, true).stage();
+  } catch (const Declined& d) {
+    n.decline(d.why);
+    return nullptr;
   }
 }
 

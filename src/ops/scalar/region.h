@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -38,6 +40,7 @@ struct Source {
   } kind = Kind::dense;
   int bits = 0;  // of an element in memory
   bool has_sign = false;
+  bool given = false;  // dense, but handed over in pieces instead of read from memory
   Place place = 0;
   std::optional<Token<std::byte, Access::read>> memory = {};
   std::optional<Tensor> constant = {};  // instead of memory
@@ -58,6 +61,9 @@ struct Buffer {
   int bytes = 0;  // of an element
 };
 
+/// Takes `count` values of the given operand from element `first` on, and writes the results for them.
+using Give = std::function<void(Index first, Index count, const std::byte* values)>;
+
 struct Program {
   std::vector<Instruction> code;
   std::vector<Source> sources;
@@ -72,10 +78,17 @@ struct Program {
   std::size_t places = 0;
 
   void run(const Memory& m, const DimValues& d, Range r) const;
+  /// Of make_stage(): calls `work` with what takes the values of the given operand, which is valid meanwhile.
+  void run(const Memory& m, const DimValues& d, const std::function<void(const Give&)>& work) const;
 };
 
 /// A step for a node whose op is elementwise (or cast, broadcast, iota), or for a fusion node with a body of such
 /// ops. Results are dense and all of one shape; operands may have strides. Declines anything else.
 std::optional<Step> make_step(const StepArgs& n);
+
+/// The region of a fusion node as a part of another step, built by `s`: operand 0, dense and of the shape of the
+/// results, is what that step computes, and is given piece by piece while it is in the cache. Declines as make_step().
+/// Null when it declines; `s` is then of no more use.
+std::shared_ptr<const Program> make_stage(StepBuilder& s, const StepArgs& n);
 
 }  // namespace rlx::region

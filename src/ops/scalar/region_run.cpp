@@ -125,6 +125,20 @@ class Runner {
 
   void run(Index first, Index last) {
     ones(std::min(p_.block, last - first));
+    blocks(first, last);
+  }
+
+  // Before the first call of give().
+  void begin() { ones(p_.block); }
+
+  void give(Index first, Index count, const std::byte* values) {
+    given_ = values;
+    given_first_ = first;
+    blocks(first, first + count);
+  }
+
+ private:
+  void blocks(Index first, Index last) {
     for (Index at = first; at < last;) {
       const Index n = std::min(last - at, block_at(at));
       addresses(at, n);
@@ -137,7 +151,6 @@ class Runner {
     }
   }
 
- private:
   void walk_set_up(const DimValues& d) {
     for (std::size_t i = 0; i < p_.sources.size(); ++i) {
       const Source& s = p_.sources[i];
@@ -174,7 +187,9 @@ class Runner {
     }
     for (std::size_t i = 0; i < p_.sources.size(); ++i) {
       const Source& s = p_.sources[i];
-      if (s.kind == Source::Kind::dense) {
+      if (s.given) {
+        at_[s.place] = const_cast<std::byte*>(given_) + (at - given_first_) * s.bits / 8;
+      } else if (s.kind == Source::Kind::dense) {
         at_[s.place] = const_cast<std::byte*>(base_[i]) + at * s.bits / 8;
       } else if (s.kind != Source::Kind::one) {
         walked(i, at, n);
@@ -216,6 +231,8 @@ class Runner {
   std::byte* out_[most_operands];
   Walk walks_[most_operands];
   Index row_ = 0;
+  const std::byte* given_ = nullptr;
+  Index given_first_ = 0;
   alignas(64) std::byte pool_[pool_bytes];
 };
 
@@ -227,6 +244,12 @@ void Program::run(const Memory& m, const DimValues& d, Range r) const {
   if (first >= last) return;
   Runner runner(*this, m, d);
   runner.run(first, last);
+}
+
+void Program::run(const Memory& m, const DimValues& d, const std::function<void(const Give&)>& work) const {
+  Runner runner(*this, m, d);
+  runner.begin();
+  work([&](Index first, Index n, const std::byte* values) { runner.give(first, n, values); });
 }
 
 }  // namespace rlx::region
