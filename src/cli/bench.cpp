@@ -21,7 +21,7 @@ struct BenchArguments {
   std::string path;
   std::vector<std::string> dims;
   int threads = 0, runs = 50;
-  bool steps = false, json = false;
+  bool steps = false, json = false, bf16 = false;
 };
 
 double ms(Clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
@@ -62,7 +62,7 @@ void bench(const BenchArguments& o) {
   require(g.states.empty(), "{} has states, which rlx bench does not keep", o.path);
   const auto loaded = Clock::now();
   const Session session = cpu_session({.threads = o.threads});
-  const Executable exe = session.compile(g);
+  const Executable exe = session.compile(g, {.matmul_dtype = o.bf16 ? std::optional(DType::bf16) : std::nullopt});
   const auto compiled = Clock::now();
   const DimEnv dims = complete_sizes(g, sizes(o.dims, g), 16);
   const NamedTensors in = made_up_inputs(g, dims, 1);
@@ -112,6 +112,7 @@ void add_bench(CLI::App& app, std::function<void()>& run) {
   c->add_option("--dim", o->dims, "NAME=SIZE; sizes that are not given are 16, or the nearest that the model allows");
   c->add_option("--runs", o->runs, "Runs that are timed, after one that is not");
   c->add_option("--threads", o->threads, "Threads, 0: as many as the process may use");
+  c->add_flag("--bf16", o->bf16, "Compute products in bf16");
   c->add_flag("--steps", o->steps, "Time every step");
   c->add_flag("--json", o->json, "Print JSON");
   c->footer("Example:\n  rlx bench all-MiniLM-L6-v2 --dim B=1 --dim S=128 --steps");

@@ -78,6 +78,10 @@ std::span<const Pass> all_passes() {
       {"inline-bodies", "Replaces fusion nodes by their bodies.",
        [](const Graph& g, PassContext&) { return inline_bodies(g); }},
 
+      // Precision, where asked for.
+      {"lower-precision", "Computes products in a shorter float type, if the options ask for it.", lower_precision,
+       0.05},
+
       // Simplify.
       {"fold-constants", "Computes what depends on constants alone, and states shape arithmetic as sizes.",
        fold_constants},

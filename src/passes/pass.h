@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -31,6 +32,7 @@ struct DeviceInfo {
 struct CompileOptions {
   std::set<std::string, std::less<>> disabled;     // passes that are left out
   std::set<std::string, std::less<>> print_after;  // passes whose result goes to the report
+  std::optional<DType> matmul_dtype = {};          // bf16 or f16: products of f32 values are computed in it
   bool verify_numerics = false;                    // compares results before and after every pass
 };
 

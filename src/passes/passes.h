@@ -15,20 +15,23 @@ Graph fold_constants(const Graph& g, PassContext& context);
 /// A power of 2 becomes a product, which is the correctly rounded form of it.
 Graph simplify_algebra(const Graph& g, PassContext& context);
 
+/// Computes products of f32 values in the type of CompileOptions::matmul_dtype: casts before, f32 again behind. Changes
+/// results as far as that type rounds operands and results; the type's standard kernels sum in f32. Throws Error for
+/// any other type than bf16 and f16.
+Graph lower_precision(const Graph& g, PassContext& context);
+
 /// Moves transposes and reshapes towards the outputs, behind elementwise ops, until they cancel or become flags of
 /// matmul and attention. A transpose that something else reads stays, so that nothing is done twice. Keeps every bit.
 Graph absorb_layout(const Graph& g, PassContext& context);
 
-<<<<<<< HEAD
 /// Joins scalar ops and casts of one shape to fusion nodes, with the broadcasts and one-element constants that only
 /// they read. A value is computed once; one that is read elsewhere too, or is an output, becomes a result of its
 /// region. Values of another shape stay outside, where they are computed for fewer elements.
 Graph fuse_elementwise(const Graph& g, PassContext& context);
-=======
+
 /// Groups every matmul with the elementwise ops behind it, as far as each is the only reader of the one before, has the
 /// shape of the product, and the device takes the group as one node. A product that is an output or has two readers
 /// keeps its own value. Comes before fuse-elementwise, which would take bias and activation without the product.
 Graph fuse_matmul(const Graph& g, PassContext& context);
->>>>>>> 242f1ae (wip: fuse)
 
 }  // namespace rlx
