@@ -45,6 +45,10 @@ struct RunOptions {
 struct ExecutableOptions {
   /// Bindings of sizes that are kept with their memory plan.
   std::size_t bindings = 64;
+  /// Most bytes that constants, packed weights, states and the arena of one run may take together; 0: any. Constants
+  /// and packed weights are counted when the program is made, the rest when sizes are bound: more is an Error that
+  /// lists the parts.
+  Index memory_limit = 0;
   /// Fills memory with 0xFF when its value ends, so that a wrong plan shows.
   bool poison = false;
   /// Checks the plan of every binding from the uses.

@@ -20,10 +20,12 @@ ExecutableImpl::ExecutableImpl(Program p, Interface ports, std::shared_ptr<Devic
       options(chosen),
       layout(program),
       is_state(interface.inputs.size(), false) {
+  require(options.memory_limit >= 0, "the memory limit is {} bytes, expected 0 or more", options.memory_limit);
   require(options.bindings >= 1, "0 bindings are to be kept, expected at least 1");
   for (const Interface::StatePort& s : interface.states) is_state[s.input] = true;
   for (const Id node : program.nodes) node_texts.push_back(describe(*program.graph, node));
   set_constants();
+  check_memory(0, 0);
   find_symbols();
   // The graph holds the constants, of which only those that are read as they are stay.
   program.graph.reset();
@@ -70,6 +72,13 @@ void ExecutableImpl::set_constants() {
       program.constants[i] = Tensor();
     }
   }
+}
+
+void ExecutableImpl::check_memory(Index arena, Index states) const {
+  const Index sum = constant_bytes + packed_bytes + arena + states;
+  require(options.memory_limit == 0 || sum <= options.memory_limit,
+          "the program needs {} bytes ({} constants, {} packed weights, {} states, {} arena), the limit is {}", sum,
+          constant_bytes, packed_bytes, states, arena, options.memory_limit);
 }
 
 void ExecutableImpl::find_symbols() {
@@ -215,6 +224,9 @@ std::shared_ptr<const Bound> ExecutableImpl::make_bound(const Context& c, const 
   for (const ConstView* v : c.inputs) types.emplace_back(v->dtype, std::vector<Dim>(v->shape.begin(), v->shape.end()));
   auto made = std::make_shared<Bound>(program, layout, bind_dims(interface, types, dims));
   made->key = c.key;
+  Index states = 0;
+  for (const Interface::StatePort& s : interface.states) states += made->numbers.buffer_bytes[program.inputs[s.input]];
+  check_memory(made->numbers.placement.bytes, states);
   for (const ConstView* v : c.inputs) made->in_shapes.emplace_back(v->shape.begin(), v->shape.end());
   for (const Interface::Port& port : interface.outputs) {
     std::vector<Index>& shape = made->out_shapes.emplace_back();

@@ -56,6 +56,7 @@ struct ExecutableImpl {
   MemoryUse memory() const;
 
   void set_constants();
+  void check_memory(Index arena, Index states) const;
   void find_symbols();
   void check_input(const Context& c, std::size_t i) const;
   std::shared_ptr<const Bound> bind(Context& c, const RunOptions& options) const;

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "core/thread_pool.h"
+#include "ir/builder.h"
 #include "passes/legalise.h"
 #include "runtime/pass_evaluator.h"
 
@@ -22,16 +23,38 @@ Graph Session::optimise(const Graph& graph, const CompileOptions& options, Repor
   const DeviceInfo target{.name = device_->info().name, .accepts = accepts_by(device_->makers())};
   PassContext context{.device = target, .options = options, .report = report ? *report : unread};
   use_reference(context);
+  // Constants are folded by the kernels that would compute them in a run, so that folding changes no bit.
+  context.evaluate_node = [this](const Node& n, std::span<const Tensor> operands) { return run_alone(n, operands); };
   return run_passes(graph, default_passes(), context);
+}
+
+std::vector<Tensor> Session::run_alone(const Node& n, std::span<const Tensor> operands) const {
+  Builder b;
+  Values in;
+  NamedTensors inputs;
+  for (const Tensor& t : operands) {
+    const std::string name = "a" + std::to_string(in.size());
+    in.push_back(b.input(name, t.type()));
+    inputs.emplace(name, t);
+  }
+  const Graph g = b.finish(b.emit(*n.op, n.attrs, in, n.bodies));
+  const DeviceInfo target{.name = device_->info().name, .accepts = accepts_by(device_->makers())};
+  Report unread;
+  PassContext context{.device = target, .options = {}, .report = unread};
+  return prepare(std::make_shared<const Graph>(legalise(g, context)), {}).run(inputs);
+}
+
+Executable Session::prepare(std::shared_ptr<const Graph> graph, const ExecutableOptions& options) const {
+  Interface interface(*graph);
+  Program program = lower(std::move(graph), device_->makers(),
+                          [this](const Slot& from, const Slot& to) { return device_->copy_step(from, to); });
+  share_in_place(program);
+  return {std::move(program), std::move(interface), device_, executor_, weights_, options};
 }
 
 Executable Session::compile(const Graph& graph, const CompileOptions& passes, const ExecutableOptions& options,
                             Report* report) const {
-  const auto optimised = std::make_shared<const Graph>(optimise(graph, passes, report));
-  Program program = lower(optimised, device_->makers(),
-                          [this](const Slot& from, const Slot& to) { return device_->copy_step(from, to); });
-  share_in_place(program);
-  return {std::move(program), Interface(*optimised), device_, executor_, weights_, options};
+  return prepare(std::make_shared<const Graph>(optimise(graph, passes, report)), options);
 }
 
 }  // namespace rlx

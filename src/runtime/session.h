@@ -13,8 +13,6 @@ struct SessionOptions {
   int threads = 0;
   /// The host's own executor instead of a thread pool.
   std::shared_ptr<Executor> executor;
-  /// Bytes that weights, packed copies, arena and state of one program may take at the largest sizes asked for; 0: any.
-  Index memory_limit = 0;
 };
 
 /// Compiles graphs for one device. Safe to use from several threads; executables keep what they need of it and may
@@ -35,6 +33,10 @@ class Session {
   Graph optimise(const Graph& graph, const CompileOptions& passes = {}, Report* report = nullptr) const;
 
  private:
+  // Results of a node on constants.
+  std::vector<Tensor> run_alone(const Node& n, std::span<const Tensor> operands) const;
+  Executable prepare(std::shared_ptr<const Graph> graph, const ExecutableOptions& options) const;
+
   std::shared_ptr<Device> device_;
   std::shared_ptr<Executor> executor_;
   std::shared_ptr<WeightStore> weights_;

@@ -261,6 +261,20 @@ TEST(Executable, ReportsItsStepsAndMemory) {
   EXPECT_EQ(message([&] { (void)exe.report({}); }), "size symbol S has no value");
 }
 
+TEST(Executable, TheMemoryLimitIsAnErrorWithItsParts) {
+  const Session session = cpu_session({.threads = 1});
+  EXPECT_NE(message([&] { session.compile(softmax_graph(), {}, {.memory_limit = 10}); }).find("the limit is 10"),
+            std::string::npos);
+  const Executable exe = session.compile(softmax_graph(), {}, {.memory_limit = 4000});
+  EXPECT_EQ(exe.run({{"x", ramp({2, 4})}})[0].shape()[0], 2);
+  Builder b;
+  const Value x = b.input("x", {DType::f32, {Dim::symbol("N", 1, 10'000)}});
+  const Executable large = session.compile(b.finish({sum(exp(x), {0}) + sum(sin(x), {0})}), {}, {.memory_limit = 4000});
+  EXPECT_EQ(message([&] { large.run({{"x", ramp({10})}}); }), "no error");
+  EXPECT_NE(message([&] { large.run({{"x", ramp({10'000})}}); }).find("arena), the limit is 4000"), std::string::npos);
+  EXPECT_EQ(message([&] { large.run({{"x", ramp({10})}}); }), "no error");
+}
+
 TEST(Executable, EmptyPrograms) {
   Builder b;
   (void)b.input("x", {DType::f32, {2}});
