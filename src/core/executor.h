@@ -1,26 +1,13 @@
 // Who runs pieces of work: the thread pool of rlx, or one that a host brings.
 #pragma once
 
-#include <type_traits>
-
+#include "core/function_ref.h"
 #include "core/index.h"
 
 namespace rlx {
 
-/// A function over [begin, end) by reference: no allocation.
-class RangeFunction {
- public:
-  template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, RangeFunction>)
-  RangeFunction(F& f)
-      : object_(const_cast<void*>(static_cast<const void*>(&f))),
-        call_([](void* object, Index begin, Index end) { (*static_cast<F*>(object))(begin, end); }) {}
-  void operator()(Index begin, Index end) const { call_(object_, begin, end); }
-
- private:
-  void* object_;
-  void (*call_)(void*, Index, Index);
-};
+/// A function over [begin, end).
+using RangeFunction = FunctionRef<void(Index begin, Index end)>;
 
 /// Runs work on several threads. `run` may be called from any thread, from several at once, and not from inside its
 /// own functions.

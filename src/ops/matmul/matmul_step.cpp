@@ -150,7 +150,7 @@ struct ProductRun {
 
   void operator()(const Memory& m, const DimValues& d, Range range) const {
     if (!end.stage) return each_call(m, d, range, nullptr);
-    end.stage->run(m, d, [&](const region::Give& give) { each_call(m, d, range, &give); });
+    end.stage->run(m, d, [&](region::Give give) { each_call(m, d, range, &give); });
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/function_ref.h"
 #include "device/step.h"
 #include "ops/scalar/scalar.kernel.h"
 
@@ -62,7 +63,7 @@ struct Buffer {
 };
 
 /// Takes `count` values of the given operand from element `first` on, and writes the results for them.
-using Give = std::function<void(Index first, Index count, const std::byte* values)>;
+using Give = FunctionRef<void(Index first, Index count, const std::byte* values)>;
 
 struct Program {
   std::vector<Instruction> code;
@@ -79,7 +80,7 @@ struct Program {
 
   void run(const Memory& m, const DimValues& d, Range r) const;
   /// Of make_stage(): calls `work` with what takes the values of the given operand, which is valid meanwhile.
-  void run(const Memory& m, const DimValues& d, const std::function<void(const Give&)>& work) const;
+  void run(const Memory& m, const DimValues& d, FunctionRef<void(Give)> work) const;
 };
 
 /// A step for a node whose op is elementwise (or cast, broadcast, iota), or for a fusion node with a body of such

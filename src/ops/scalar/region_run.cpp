@@ -246,7 +246,7 @@ void Program::run(const Memory& m, const DimValues& d, Range r) const {
   runner.run(first, last);
 }
 
-void Program::run(const Memory& m, const DimValues& d, const std::function<void(const Give&)>& work) const {
+void Program::run(const Memory& m, const DimValues& d, FunctionRef<void(Give)> work) const {
   Runner runner(*this, m, d);
   runner.begin();
   work([&](Index first, Index n, const std::byte* values) { runner.give(first, n, values); });
