@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <thread>
 
+#include "backend/cpu/cpu_device.h"
+#include "backend/opencl/opencl.h"
 #include "cli/cli.h"
 #include "cli/version.h"
 #include "core/levels.h"
+#include "core/thread_pool.h"
 #include "ir/op_table.h"
 #include "ir/print.h"
 
@@ -14,26 +16,55 @@ namespace rlx::cli {
 
 namespace {
 
-void info(bool json) {
-  const std::size_t ops = OpRegistry().all().size();
-  std::string levels, json_levels;
-  for (const Level l : available_levels()) {
-    levels += (levels.empty() ? "" : " ") + std::string(level_name(l));
-    json_levels += (json_levels.empty() ? "" : ",") + json_string(level_name(l));
+// The processor's own name for itself.
+std::string processor() {
+  for (const std::string& line : read_lines("/proc/cpuinfo")) {
+    if (line.rfind("model name", 0) == 0 && line.find(':') != std::string::npos)
+      return line.substr(std::min(line.size(), line.find(':') + 2));
   }
-  const unsigned threads = std::thread::hardware_concurrency();
+  return "unknown";
+}
+
+struct Facts {
+  std::string cpu, levels, json_levels, devices, json_devices;
+  int threads = usable_processors();
+  std::size_t ops = 0, kernels = 0;
+};
+
+Facts facts() {
+  Facts f{.cpu = processor()};
+  for (const Level l : available_levels()) {
+    f.levels += (f.levels.empty() ? "" : " ") + std::string(level_name(l));
+    f.json_levels += (f.json_levels.empty() ? "" : ",") + json_string(level_name(l));
+  }
+  const auto device = cpu_device();
+  for (const OpDef* op : OpRegistry().all()) {
+    ++f.ops;
+    f.kernels += !device->makers().find(op).empty();
+  }
+  for (const DeviceProperties& d : opencl_devices()) {
+    f.devices += fmt::format("\n             {}: {}", d.name, d.description);
+    f.json_devices += (f.json_devices.empty() ? "" : ",") + json_string(d.name + ": " + d.description);
+  }
+  return f;
+}
+
+void info(bool json) {
+  const Facts f = facts();
   if (json) {
-    print(
-        fmt::format("{{\"version\":{},\"compiler\":{},\"build\":{},\"text_format\":{},\"level\":{},\"levels\":[{}],"
-                    "\"threads\":{},\"ops\":{}}}\n",
-                    json_string(version), json_string(RLX_COMPILER), json_string(RLX_BUILD_TYPE), text_version,
-                    json_string(level_name(level())), json_levels, threads, ops));
+    print(fmt::format(
+        "{{\"version\":{},\"compiler\":{},\"build\":{},\"text_format\":{},\"processor\":{},\"level\":{},"
+        "\"levels\":[{}],\"threads\":{},\"ops\":{},\"ops_with_kernels\":{},\"opencl\":[{}]}}\n",
+        json_string(version), json_string(RLX_COMPILER), json_string(RLX_BUILD_TYPE), text_version, json_string(f.cpu),
+        json_string(level_name(level())), f.json_levels, f.threads, f.ops, f.kernels, f.json_devices));
     return;
   }
-  print(
-      fmt::format("rlx          {}\ncompiler     {}\nbuild        {}\ntext format  {}\nlevel        {} (of "
-                  "{})\nthreads      {}\nops          {}\n",
-                  version, RLX_COMPILER, RLX_BUILD_TYPE, text_version, level_name(level()), levels, threads, ops));
+  print(fmt::format(
+      "rlx          {}\ncompiler     {}\nbuild        {}\ntext format  {}\nprocessor    {}\nlevel        {} (of {})\n"
+      "threads      {}\nops          {}, {} with kernels of level {}, the others by their definition\nOpenCL       "
+      "{}\n",
+      version, RLX_COMPILER, RLX_BUILD_TYPE, text_version, f.cpu, level_name(level()), f.levels, f.threads, f.ops,
+      f.kernels, level_name(level()), f.devices.empty() ? "no device" : f.devices.substr(14)));
 }
 
 }  // namespace

@@ -5,7 +5,10 @@
 #include <filesystem>
 #include <map>
 
+#include "backend/cpu/cpu_device.h"
 #include "cli/cli.h"
+#include "cli/model.h"
+#include "cli/plan.h"
 #include "core/error.h"
 #include "core/os_posix.h"
 #include "io/npy.h"
@@ -19,7 +22,9 @@ namespace {
 
 struct InspectOptions {
   std::string path;
-  bool json = false, weights = false, graph = false;
+  std::vector<std::string> dims;
+  std::string svg;
+  bool json = false, weights = false, graph = false, plan = false;
 };
 
 struct Weight {
@@ -96,10 +101,8 @@ Summary inspect_archive(const std::string& path) {
 }
 
 Summary inspect_graph(const std::string& path) {
-  const MappedFile file(path, FileMode::read);
-  const auto data = file.bytes().data;
-  Summary s{.kind = "graph"};
-  add_graph(s, parse({reinterpret_cast<const char*>(data.data()), data.size()}));
+  Summary s{.kind = path.ends_with(".onnx") ? "ONNX model" : "graph"};
+  add_graph(s, read_model(path));
   return s;
 }
 
@@ -108,10 +111,10 @@ Summary inspect_file(const std::string& path) {
   if (std::filesystem::is_directory(path)) return inspect_folder(path);
   if (extension == ".npy") return inspect_array(path);
   if (extension == ".npz") return inspect_archive(path);
-  if (extension == ".rlx") return inspect_graph(path);
+  if (extension == ".rlx" || extension == ".onnx") return inspect_graph(path);
   require(extension == ".safetensors" || extension == ".json" || !std::filesystem::exists(path),
-          "{}: unknown kind of file, expected a model folder, .safetensors, .safetensors.index.json, .npy, .npz or "
-          ".rlx (a graph in text form)",
+          "{}: unknown kind of file, expected a model folder, .onnx, .safetensors, .safetensors.index.json, .npy, .npz "
+          "or .rlx (a graph in text form)",
           path);
   Summary s{.kind = "weights"};
   add_weights(s, SafetensorsModel(path));
@@ -177,7 +180,21 @@ std::string json(const Summary& s, const InspectOptions& o) {
   return out + "}\n";
 }
 
+// The plan of the compiled model at the sizes asked for; the picture goes to a file.
+void inspect_plan(const InspectOptions& o) {
+  const Graph g = read_model(o.path);
+  const DimEnv dims = complete_sizes(g, sizes(o.dims, g), 16);
+  const RunReport r = cpu_session().compile(g).report(dims);
+  if (!o.svg.empty()) {
+    AtomicFile file(o.svg);
+    file.write(memory_svg(r, std::filesystem::path(o.path).filename().string()));
+    file.commit();
+  }
+  if (o.plan) print(o.json ? plan_json(r) : plan_table(r));
+}
+
 void inspect(const InspectOptions& o) {
+  if (o.plan || !o.svg.empty()) return inspect_plan(o);
   const Summary s = inspect_file(o.path);
   if (o.json) {
     print(json(s, o));
@@ -194,14 +211,19 @@ void inspect(const InspectOptions& o) {
 void add_inspect(CLI::App& app, std::function<void()>& run) {
   auto o = std::make_shared<InspectOptions>();
   CLI::App* c = app.add_subcommand("inspect", "What is in a model or a file: ops, types, weights.");
-  c->add_option("path", o->path, "Model folder, .safetensors file or index, .npy, .npz, or a graph in text form (.rlx)")
+  c->add_option("path", o->path,
+                "Model folder, .onnx, .safetensors file or index, .npy, .npz, or a graph in text form (.rlx)")
       ->required();
   c->add_flag("-w,--weights", o->weights, "List every weight with type, shape and bytes");
   c->add_flag("-g,--graph", o->graph, "Print the graph in text form");
+  c->add_flag("-p,--plan", o->plan, "Compile the model and print its steps and memory");
+  c->add_option("--svg", o->svg, "Compile the model and draw its memory plan into this file");
+  c->add_option("--dim", o->dims, "NAME=SIZE for the plan; other sizes are 16, or the nearest that the model allows");
   c->add_flag("--json", o->json, "Print JSON");
   c->footer(
       "Examples:\n"
       "  rlx inspect all-MiniLM-L6-v2\n"
+      "  rlx inspect all-MiniLM-L6-v2 --plan --svg memory.svg --dim S=128\n"
       "  rlx inspect all-MiniLM-L6-v2 --graph\n"
       "  rlx inspect model.safetensors --weights");
   c->callback([o, &run] { run = [o] { inspect(*o); }; });
