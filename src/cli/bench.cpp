@@ -62,7 +62,9 @@ void bench(const BenchArguments& o) {
   require(g.states.empty(), "{} has states, which rlx bench does not keep", o.path);
   const auto loaded = Clock::now();
   const Session session = cpu_session({.threads = o.threads});
-  const Executable exe = session.compile(g, {.matmul_dtype = o.bf16 ? std::optional(DType::bf16) : std::nullopt});
+  ProgressBar bar;
+  const Executable exe = session.compile(
+      g, {.matmul_dtype = o.bf16 ? std::optional(DType::bf16) : std::nullopt, .progress = bar.callback()});
   const auto compiled = Clock::now();
   const DimEnv dims = complete_sizes(g, sizes(o.dims, g), 16);
   const NamedTensors in = made_up_inputs(g, dims, 1);

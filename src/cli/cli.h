@@ -1,6 +1,7 @@
 // What the commands of the program share: output, files, exit codes.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,26 @@ void add_passes(CLI::App& app, std::function<void()>& run);
 void add_run(CLI::App& app, std::function<void()>& run);
 void add_check(CLI::App& app, std::function<void()>& run);
 void add_bench(CLI::App& app, std::function<void()>& run);
+
+/// Draws a bar on standard error while something takes longer than a second, if that is a terminal.
+class ProgressBar {
+ public:
+  ProgressBar() = default;
+  ~ProgressBar() { clear(); }
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+  /// `done` from 0 to 1; 1 takes the bar away.
+  void show(std::string_view what, double done);
+  void clear();
+  /// For CompileOptions::progress.
+  auto callback() {
+    return [this](std::string_view what, double done) { show(what, done); };
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  bool drawn_ = false;
+};
 
 /// `"a\u0001"`: a JSON string. Bytes that are not UTF-8 become U+FFFD.
 std::string json_string(std::string_view text);

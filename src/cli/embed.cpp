@@ -107,6 +107,8 @@ void embed(const EmbedOptions& o) {
   if (o.max_tokens != 0) options.max_tokens = o.max_tokens;
   if (o.f64) options.compute = DType::f64;
   if (o.bf16) options.compile.matmul_dtype = DType::bf16;
+  ProgressBar bar;
+  options.compile.progress = bar.callback();
   const SentenceModel model = SentenceModel::load(o.model, options);
   std::vector<Embedded> all;
   for (std::string& line : read_lines(o.input)) {

@@ -184,7 +184,8 @@ std::string json(const Summary& s, const InspectOptions& o) {
 void inspect_plan(const InspectOptions& o) {
   const Graph g = read_model(o.path);
   const DimEnv dims = complete_sizes(g, sizes(o.dims, g), 16);
-  const RunReport r = cpu_session().compile(g).report(dims);
+  ProgressBar bar;
+  const RunReport r = cpu_session().compile(g, {.progress = bar.callback()}).report(dims);
   if (!o.svg.empty()) {
     AtomicFile file(o.svg);
     file.write(memory_svg(r, std::filesystem::path(o.path).filename().string()));

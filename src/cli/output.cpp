@@ -1,7 +1,9 @@
 // Output helpers of the commands.
 #include <fmt/format.h>
+#include <unistd.h>
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -9,6 +11,7 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <utility>
 
 #include "cli/cli.h"
 #include "core/error.h"
@@ -111,6 +114,24 @@ std::string grouped(Index n) {
   for (auto i = static_cast<Index>(s.size()) - 3; i > (n < 0 ? 1 : 0); i -= 3)
     s.insert(static_cast<std::size_t>(i), ",");
   return s;
+}
+
+void ProgressBar::show(std::string_view what, double done) {
+  static const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  if (done >= 1) return clear();
+  if (!terminal || std::chrono::steady_clock::now() - begin_ < std::chrono::seconds(1)) return;
+  constexpr int width = 30;
+  const int full = std::clamp(static_cast<int>(done * width), 0, width);
+  fmt::print(stderr, "\r{:<24} [{}{}] {:3.0f} %", what.substr(0, 24), std::string(static_cast<std::size_t>(full), '#'),
+             std::string(static_cast<std::size_t>(width - full), ' '), done * 100);
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+void ProgressBar::clear() {
+  if (!std::exchange(drawn_, false)) return;
+  std::fputs("\r\x1b[K", stderr);
+  std::fflush(stderr);
 }
 
 }  // namespace rlx::cli

@@ -57,7 +57,8 @@ void run_model(const RunArguments& o) {
   require(g.states.empty(), "{} has states, which rlx run does not keep", o.path);
   const DimEnv dims = sizes(o.dims, g);
   const NamedTensors in = read_inputs(o, g, dims);
-  const Executable exe = cpu_session({.threads = o.threads}).compile(g);
+  ProgressBar bar;
+  const Executable exe = cpu_session({.threads = o.threads}).compile(g, {.progress = bar.callback()});
   const std::vector<Tensor> results = exe.run(in, {.dims = &dims});
   std::string out;
   std::map<std::string, Tensor> named;
@@ -105,7 +106,8 @@ void check(const CheckArguments& o) {
   const Graph g = read_model(o.path);
   require(g.states.empty(), "{} has states, which rlx check does not keep", o.path);
   const DimEnv given = sizes(o.dims, g);
-  const Executable exe = cpu_session({.threads = o.threads}).compile(g);
+  ProgressBar bar;
+  const Executable exe = cpu_session({.threads = o.threads}).compile(g, {.progress = bar.callback()});
   std::string out = fmt::format("{:<28} {:<24} {:>10} {:>10}\n", "output", "sizes", "difference", "allowed");
   bool ok = true;
   if (!o.expected.empty()) {

@@ -59,6 +59,8 @@ Graph run_passes(const Graph& g, std::span<const Pass> passes, PassContext& cont
   for (const Pass& p : passes) {
     if (context.options.disabled.contains(p.name)) continue;
     context.current = p.name;
+    if (context.options.progress)
+      context.options.progress(p.name, static_cast<double>(&p - passes.data()) / static_cast<double>(passes.size()));
     const auto begin = std::chrono::steady_clock::now();
     Graph next = p.run(current, context);
     const auto time = std::chrono::steady_clock::now() - begin;

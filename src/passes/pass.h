@@ -29,16 +29,21 @@ struct DeviceInfo {
   std::function<bool(const Graph&, Id, std::string* why)> accepts = {};
 };
 
+/// One thing that a pass did, or did not do and why.
+struct Remark {
+  std::string pass, text;
+};
+
+/// Hears what part of the work is done, from 0 to 1, and what is being done.
+using Progress = std::function<void(std::string_view what, double done)>;
+
 struct CompileOptions {
   std::set<std::string, std::less<>> disabled;     // passes that are left out
   std::set<std::string, std::less<>> print_after;  // passes whose result goes to the report
   std::optional<DType> matmul_dtype = {};          // bf16 or f16: products of f32 values are computed in it
+  std::function<void(const Remark&)> log = {};     // hears every remark as it is made
+  Progress progress = {};                          // hears of passes and of the packing of weights
   bool verify_numerics = false;                    // compares results before and after every pass
-};
-
-/// One thing that a pass did, or did not do and why.
-struct Remark {
-  std::string pass, text;
 };
 
 /// What a compilation says about itself.
@@ -61,7 +66,10 @@ struct PassContext {
   NodeEvaluator evaluate_node = {};    // folds constants; absent: references of ops, where they have one
   GraphEvaluator evaluate_graph = {};  // compares graphs
   /// Says something in the name of the pass that runs.
-  void remark(std::string text) { report.remarks.push_back({current, std::move(text)}); }
+  void remark(std::string text) {
+    report.remarks.push_back({current, std::move(text)});
+    if (options.log) options.log(report.remarks.back());
+  }
 };
 
 struct Pass {

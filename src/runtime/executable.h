@@ -49,6 +49,8 @@ struct ExecutableOptions {
   /// and packed weights are counted when the program is made, the rest when sizes are bound: more is an Error that
   /// lists the parts.
   Index memory_limit = 0;
+  /// Hears how many of the constants are packed or uploaded, from 0 to 1.
+  std::function<void(std::string_view what, double done)> progress = {};
   /// Fills memory with 0xFF when its value ends, so that a wrong plan shows.
   bool poison = false;
   /// Checks the plan of every binding from the uses.

@@ -25,6 +25,7 @@ ExecutableImpl::ExecutableImpl(Program p, Interface ports, std::shared_ptr<Devic
   for (const Interface::StatePort& s : interface.states) is_state[s.input] = true;
   for (const Id node : program.nodes) node_texts.push_back(describe(*program.graph, node));
   set_constants();
+  options.progress = {};
   check_memory(0, 0);
   find_symbols();
   // The graph holds the constants, of which only those that are read as they are stay.
@@ -36,6 +37,8 @@ void ExecutableImpl::set_constants() {
   std::uint32_t use = 0;
   first_state_write = program.steps.size();
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
+    if (options.progress)
+      options.progress("weights", static_cast<double>(s) / static_cast<double>(program.steps.size()));
     for (const Use& u : program.steps[s].uses) {
       const Buffer& owner = program.buffers[program.owner(u.buffer)];
       std::byte* address = nullptr;

@@ -54,7 +54,16 @@ Executable Session::prepare(std::shared_ptr<const Graph> graph, const Executable
 
 Executable Session::compile(const Graph& graph, const CompileOptions& passes, const ExecutableOptions& options,
                             Report* report) const {
-  return prepare(std::make_shared<const Graph>(optimise(graph, passes, report)), options);
+  // Passes come first, then the weights: each counts for half.
+  CompileOptions first = passes;
+  ExecutableOptions second = options;
+  if (passes.progress) {
+    first.progress = [&](std::string_view what, double done) { passes.progress(what, done / 2); };
+    second.progress = [&](std::string_view what, double done) { passes.progress(what, 0.5 + done / 2); };
+  }
+  Executable made = prepare(std::make_shared<const Graph>(optimise(graph, first, report)), second);
+  if (passes.progress) passes.progress("done", 1);
+  return made;
 }
 
 }  // namespace rlx

@@ -47,7 +47,7 @@ class Program : public testing::Test {
 };
 
 TEST_F(Program, HelpAndVersionSucceed) {
-  for (const std::string command : {"", "embed", "inspect", "info", "ops", "passes"}) {
+  for (const std::string command : {"", "embed", "run", "check", "bench", "inspect", "info", "ops", "passes"}) {
     const Result r = run(command + " --help");
     EXPECT_EQ(r.code, 0);
     EXPECT_NE(r.out.find("Example"), std::string::npos) << r.out;
@@ -104,6 +104,76 @@ TEST_F(Program, PassesRefuseWhatTheyCannotRead) {
   EXPECT_NE(r.err.find("unknown kind of file"), std::string::npos) << r.err;
   r = run("passes " + path("nothing.rlx"));
   EXPECT_EQ(r.code, 1);
+}
+
+TEST_F(Program, RunReadsArraysAndWritesThem) {
+  const std::string graph = write("g.rlx", two_products);
+  write_npy(path("x.npy"), Tensor::of<double>(DType::f32, {2, 3}, {0, 0, 0, 0.1, 0, 0}));
+  Result r = run("run " + graph + " --input x=" + path("x.npy") + " --output 0=" + path("y.npy") + " --npz " +
+                 path("all.npz"));
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(r.out.rfind("0  f32[2,2]  1 1 1.10517", 0), 0U) << r.out;
+  EXPECT_TRUE(identical(read_npy(path("y.npy")), NpzFile(path("all.npz")).at("0")));
+  r = run("run " + graph + " --random --dim N=3 --json");
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(JsonDocument::parse(r.out).at("outputs").size(), 1);
+  r = run("run " + graph);
+  EXPECT_EQ(r.code, 1);
+  EXPECT_NE(r.err.find("input x is missing"), std::string::npos) << r.err;
+  r = run("run " + graph + " --input y=" + path("x.npy"));
+  EXPECT_NE(r.err.find("--input names y, the model's inputs are x"), std::string::npos) << r.err;
+  r = run("run " + graph + " --random --dim M=3");
+  EXPECT_NE(r.err.find("--dim names M, the model's sizes are N"), std::string::npos) << r.err;
+  r = run("run " + graph + " --random --dim N=9");
+  EXPECT_NE(r.err.find("--dim N is 9, outside its bounds 0..8"), std::string::npos) << r.err;
+  r = run("run " + graph + " --random --dim N=x");
+  EXPECT_NE(r.err.find("--dim N is \"x\", expected a number"), std::string::npos) << r.err;
+  r = run("run " + graph + " --input x");
+  EXPECT_NE(r.err.find("--input is \"x\", expected NAME=VALUE"), std::string::npos) << r.err;
+}
+
+TEST_F(Program, CheckComparesWithTheDefinitionAndWithGivenResults) {
+  const std::string graph = write("g.rlx", two_products);
+  Result r = run("check " + graph);
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.out.find("N=7"), std::string::npos) << r.out;
+  write_npz(path("good.npz"), {{"x", Tensor::of<double>(DType::f32, {1, 3}, {0, 0, 0})},
+                               {"0", Tensor::of<double>(DType::f32, {1, 2}, {1, 1})}});
+  EXPECT_EQ(run("check " + graph + " --expected " + path("good.npz")).code, 0);
+  write_npz(path("bad.npz"), {{"x", Tensor::of<double>(DType::f32, {1, 3}, {0, 0, 0})},
+                              {"0", Tensor::of<double>(DType::f32, {1, 2}, {1, 1.1})}});
+  r = run("check " + graph + " --expected " + path("bad.npz"));
+  EXPECT_EQ(r.code, 1);
+  EXPECT_NE(r.out.find("differs"), std::string::npos) << r.out;
+  EXPECT_NE(r.err.find("results differ by more than 1e-05"), std::string::npos) << r.err;
+  write_npz(path("less.npz"), {{"x", Tensor::of<double>(DType::f32, {1, 3}, {0, 0, 0})}});
+  r = run("check " + graph + " --expected " + path("less.npz"));
+  EXPECT_NE(r.err.find("has no array 0, an output of the model"), std::string::npos) << r.err;
+}
+
+TEST_F(Program, BenchTimesRuns) {
+  const std::string graph = write("g.rlx", two_products);
+  Result r = run("bench " + graph + " --dim N=5 --runs 3 --json");
+  ASSERT_EQ(r.code, 0) << r.err;
+  const JsonDocument d = JsonDocument::parse(r.out);
+  EXPECT_EQ(d.at("sizes").as_string(), "N=5");
+  EXPECT_EQ(d.at("runs").as_index(), 3);
+  r = run("bench " + graph + " --runs 2 --steps");
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.out.find("matmul"), std::string::npos) << r.out;
+  EXPECT_EQ(run("bench " + graph + " --runs 0").code, 1);
+}
+
+TEST_F(Program, InspectShowsThePlanAndDrawsTheMemory) {
+  const std::string graph = write("g.rlx", two_products);
+  Result r = run("inspect " + graph + " --plan --svg " + path("m.svg"));
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.out.find("plan for cpu N=8\n"), std::string::npos) << r.out;
+  EXPECT_EQ(read("m.svg").rfind("<svg ", 0), 0U);
+  r = run("inspect " + graph + " --plan --json");
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_GE(JsonDocument::parse(r.out).at("steps").size(), 1);
+  EXPECT_EQ(run("inspect " + graph + " --plan --dim N=9").code, 1);
 }
 
 TEST_F(Program, UsageErrorsExitWith2) {

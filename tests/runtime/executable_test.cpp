@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
@@ -14,7 +15,7 @@
 namespace rlx {
 namespace {
 
-constexpr ExecutableOptions careful{.poison = true, .check = true};
+const ExecutableOptions careful{.poison = true, .check = true};
 
 Tensor ramp(std::vector<Index> shape, double start = -1, double step = 0.37, DType dtype = DType::f32) {
   Tensor t(dtype, std::move(shape));
@@ -273,6 +274,20 @@ TEST(Executable, TheMemoryLimitIsAnErrorWithItsParts) {
   EXPECT_EQ(message([&] { large.run({{"x", ramp({10})}}); }), "no error");
   EXPECT_NE(message([&] { large.run({{"x", ramp({10'000})}}); }).find("arena), the limit is 4000"), std::string::npos);
   EXPECT_EQ(message([&] { large.run({{"x", ramp({10})}}); }), "no error");
+}
+
+TEST(Executable, CompilingReportsProgressAndRemarks) {
+  std::vector<double> done;
+  std::vector<std::string> remarks;
+  CompileOptions options;
+  options.progress = [&](std::string_view, double d) { done.push_back(d); };
+  options.log = [&](const Remark& r) { remarks.push_back(r.pass + ": " + r.text); };
+  Report report;
+  (void)cpu_session({.threads = 1}).compile(softmax_graph(), options, {}, &report);
+  ASSERT_GT(done.size(), 3U);
+  EXPECT_TRUE(std::ranges::is_sorted(done));
+  EXPECT_EQ(done.back(), 1);
+  EXPECT_EQ(remarks.size(), report.remarks.size());
 }
 
 TEST(Executable, EmptyPrograms) {
