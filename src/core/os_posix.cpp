@@ -104,6 +104,19 @@ void release_pages(const Bytes& bytes) {
   if (first < end) (void)::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
+Bytes allocate_large(Index size) {
+  constexpr std::size_t page = std::size_t{2} << 20;
+  const auto n = static_cast<std::size_t>(size);
+  if (n < 2 * page) return Bytes::allocate(size);
+  const std::size_t room = (n + page - 1) / page * page;
+  auto* p = static_cast<std::byte*>(std::aligned_alloc(page, room));
+  require(p != nullptr, "a tensor of {} bytes does not fit into memory", size);
+#ifdef MADV_HUGEPAGE
+  ::madvise(p, room, MADV_HUGEPAGE);  // a wish: ordinary pages serve as well
+#endif
+  return {std::shared_ptr<std::byte>(p, [](std::byte* q) { std::free(q); }), {p, n}, true};
+}
+
 std::string sibling_path(const std::string& index_path, std::string_view name) {
   namespace fs = std::filesystem;
   const auto plain = [](char c) { return c != '/' && c != '\\' && static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; };

@@ -42,6 +42,11 @@ Bytes slice(const Bytes& whole, Index begin, Index count);
 /// Nothing happens to bytes that are no file's.
 void release_pages(const Bytes& bytes);
 
+/// `size` new bytes of no particular content, for a large tensor that is written at once: in large pages where the
+/// system offers them, which saves most of the time that first writes to memory take. Throws Error when there is no
+/// memory.
+Bytes allocate_large(Index size);
+
 /// The path of the file `name` in the folder of `index_path`, for names that come out of an index file. Throws Error
 /// unless `name` is a plain file name (no separator, not `.` or `..`, no control character) and the file, symbolic
 /// links resolved, lies in the folder of the index or in the one that the index itself resolves to. The second form is

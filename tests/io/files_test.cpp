@@ -38,6 +38,16 @@ TEST(Files, AMappedTensorIsCopiedBeforeItIsWritten) {
   EXPECT_EQ(read_text(path), "abc");
 }
 
+TEST(Files, LargeMemoryIsWritable) {
+  for (const Index size : {Index{0}, Index{1}, Index{4} << 20, (Index{5} << 20) + 3}) {
+    const Bytes b = allocate_large(size);
+    ASSERT_EQ(b.data.size(), static_cast<std::size_t>(size));
+    EXPECT_TRUE(b.writable);
+    for (std::size_t i = 0; i < b.data.size(); ++i) const_cast<std::byte&>(b.data[i]) = static_cast<std::byte>(i % 251);
+    for (std::size_t i = 0; i < b.data.size(); ++i) ASSERT_EQ(b.data[i], static_cast<std::byte>(i % 251));
+  }
+}
+
 TEST(Files, RefusesWhatIsNoRegularFile) {
   const std::string folder = make_folder();
   for (const FileMode mode : {FileMode::map, FileMode::read}) {

@@ -100,30 +100,35 @@ TEST(OnnxHostile, InputsThatAreNoTensors) {
   EXPECT_TRUE(refused(with_input(value_info("x", 1, {1ll << 62, 4})), "overflow"));
 }
 
-TEST(OnnxHostile, FunctionsThatCallThemselves) {
-  const auto function = [](const std::string& name, const std::string& calls, int times,
-                           const std::string& domain = "d") {
-    std::string f = bytes_field(1, name) + bytes_field(4, "a") + bytes_field(5, "b" + std::to_string(times));
-    for (int i = 0; i < times; ++i) {
-      const NodeText call{calls, {i == 0 ? "a" : "b" + std::to_string(i)}, {"b" + std::to_string(i + 1)}, {}, "",
-                          domain};
-      f += bytes_field(7, message(call));
-    }
-    return bytes_field(25, f + bytes_field(9, bytes_field(1, "d") + number_field(2, 1)) +
-                               bytes_field(9, number_field(2, 17)) + bytes_field(10, "d"));
-  };
-  const NodeText call{"f0", {"x"}, {"y"}, {}, "n", "d"};
-  const std::string main = nodes({call}) + bytes_field(8, bytes_field(1, "d") + number_field(2, 1));
-  EXPECT_EQ(bounded(main + function("f0", "f0", 1), "functions call each other deeper than 24"), "");
-  EXPECT_EQ(bounded(main + function("f0", "f1", 1) + function("f1", "f0", 1), "deeper than 24"), "");
-  EXPECT_TRUE(refused(main + function("f0", "f1", 1) + function("f0", "f1", 1), "function 'f0' is there twice"));
-  // Each of 20 functions calls the next one ten times.
-  std::string bomb = main;
-  for (int i = 0; i < 20; ++i) {
-    bomb += function("f" + std::to_string(i), "f" + std::to_string(i + 1), 10);
+/// A function of domain d that calls another one `times` times in a row.
+std::string function(const std::string& name, const std::string& calls, int times, const std::string& domain = "d") {
+  std::string f = bytes_field(1, name) + bytes_field(4, "a") + bytes_field(5, "b" + std::to_string(times));
+  for (int i = 0; i < times; ++i) {
+    const NodeText call{calls, {i == 0 ? "a" : "b" + std::to_string(i)}, {"b" + std::to_string(i + 1)}, {}, "", domain};
+    f += bytes_field(7, message(call));
   }
-  bomb += function("f20", "Neg", 10, "");
-  EXPECT_EQ(bounded(bomb, "take too much memory"), "");
+  return bytes_field(25, f + bytes_field(9, bytes_field(1, "d") + number_field(2, 1)) +
+                             bytes_field(9, number_field(2, 17)) + bytes_field(10, "d"));
+}
+
+/// A model that calls f0 and has these functions.
+std::string calling(const std::string& functions) {
+  return nodes({NodeText{"f0", {"x"}, {"y"}, {}, "n", "d"}}) +
+         bytes_field(8, bytes_field(1, "d") + number_field(2, 1)) + functions;
+}
+
+TEST(OnnxHostile, FunctionsThatCallThemselves) {
+  EXPECT_EQ(bounded(calling(function("f0", "Neg", 3, "")), ""), "");
+  EXPECT_EQ(bounded(calling(function("f0", "f0", 1)), "functions call each other deeper than 24"), "");
+  EXPECT_EQ(bounded(calling(function("f0", "f1", 1) + function("f1", "f0", 1)), "deeper than 24"), "");
+  EXPECT_TRUE(refused(calling(function("f0", "f1", 1) + function("f0", "f1", 1)), "function 'f0' is there twice"));
+}
+
+// Each of 20 functions calls the next one ten times.
+TEST(BulkOnnxHostile, FunctionsThatMultiply) {
+  std::string bomb = function("f20", "Neg", 10, "");
+  for (int i = 0; i < 20; ++i) bomb += function("f" + std::to_string(i), "f" + std::to_string(i + 1), 10);
+  EXPECT_EQ(bounded(calling(bomb), "take too much memory"), "");
 }
 
 // --- operator sets ---

@@ -347,7 +347,7 @@ Values Importer::call(const FunctionProto& f, const NodeProto& n, Frame& frame) 
     if (n.inputs[i].empty()) continue;
     define(f.inputs[i], find(n.inputs[i], frame, &n), inner);
   }
-  charge(1000 + 64 * f.standard.size() + 16 * f.attributes.size() * (n.attributes.size() + 1));
+  charge(2000 + 64 * f.standard.size() + 16 * f.attributes.size() * (n.attributes.size() + 1));
   for (const AttributeProto& a : f.standard) inner.attributes[a.name] = &a;
   for (const AttributeProto& a : n.attributes) {
     const AttributeProto* given = &a;

@@ -134,11 +134,10 @@ Tensor TensorLoader::read(const TensorProto& t) {
   return in_place(t, type, slice(model_->bytes, t.raw.data() - model_->file.bytes.data(), bytes));
 }
 
-// A size of a scalar's or a vector's worth may lie anywhere in a page: what is misaligned is copied.
 Tensor TensorLoader::in_place(const TensorProto&, const TensorType& type, Bytes bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(bytes.data.data());
   if (bytes.data.empty() || address % alignment(type.dtype) == 0) return {type, {std::move(bytes)}};
-  Bytes copy = Bytes::allocate(static_cast<Index>(bytes.data.size()));
+  Bytes copy = allocate_large(static_cast<Index>(bytes.data.size()));
   std::memcpy(const_cast<std::byte*>(copy.data.data()), bytes.data.data(), bytes.data.size());
   ++copies_;
   return {type, {std::move(copy)}};
