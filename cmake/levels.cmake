@@ -22,7 +22,8 @@ function(rlx_add_levels target)
     target_compile_options(${objects} PRIVATE -O2 ${rlx_level_flags_${level}}
       -fno-exceptions -fno-rtti -fno-threadsafe-statics
       $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized>)  # the AVX-512 headers of g++ 12 read their undefined values
-    set_target_properties(${objects} PROPERTIES UNITY_BUILD OFF)
+    set_target_properties(${objects} PROPERTIES UNITY_BUILD OFF
+      POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
   endforeach()
 endfunction()
