@@ -16,7 +16,7 @@
 namespace rlx::test {
 namespace {
 
-constexpr ExecutableOptions careful{.poison = true, .check = true};
+const ExecutableOptions careful{.poison = true, .check = true};
 
 class OpenclSession : public testing::Test {
  protected:
