@@ -28,7 +28,8 @@ constexpr Text code_functions[] = {
     {"f16_value", R"(FUNCTION f32 f16_value(u16 code) {
   const u32 sign = ((u32)code & 0x8000u) << 16, rest = (u32)code & 0x7fffu;
   const f32 tiny = (f32)rest * 5.9604644775390625e-8f;
-  const u32 bits = rest >= 0x7c00u ? (rest << 13) | 0x7f800000u : rest < 0x400u ? f32_bits(tiny) : (rest << 13) + 0x38000000u;
+  const u32 finite = rest < 0x400u ? f32_bits(tiny) : (rest << 13) + 0x38000000u;
+  const u32 bits = rest >= 0x7c00u ? (rest << 13) | 0x7f800000u : finite;
   return bits_f32(bits | sign);
 })"},
     {"f16_code", R"(FUNCTION u16 f16_code(f32 x) {
@@ -68,7 +69,8 @@ constexpr Text code_functions[] = {
 })"},
     {"f8e5m2_value", R"(FUNCTION f32 f8e5m2_value(u8 code) {
   const u32 rest = code & 0x7fu, sign = (u32)(code & 0x80u) << 24;
-  return rest > 0x7cu ? bits_f32(0x7fc00000u | sign) : rest == 0x7cu ? bits_f32(0x7f800000u | sign) : small_value(code, 2, 15);
+  if (rest >= 0x7cu) return bits_f32((rest > 0x7cu ? 0x7fc00000u : 0x7f800000u) | sign);
+  return small_value(code, 2, 15);
 })"},
     {"f8e5m2_code", R"(FUNCTION u8 f8e5m2_code(f32 x) {
   return x != x ? (u8)((f32_bits(x) >> 24 & 0x80u) | 0x7eu) : small_code(x, 2, 15, 0x7bu);
