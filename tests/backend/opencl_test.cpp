@@ -169,7 +169,7 @@ TEST(BulkOpencl, CasesOfOtherOpsThroughDefinitions) {
         try {
           got = run_session(b.graph, b.inputs, b.dims);
         } catch (const Error& e) {
-          EXPECT_NE(std::string(e.what()).find("cannot run on this device"), std::string::npos) << e.what();
+          EXPECT_NE(std::string(e.what()).find("cannot run on device"), std::string::npos) << e.what();
           ++declined[std::string(op->name())];
           continue;
         }

@@ -45,7 +45,7 @@ void check(DType d, std::vector<Index> batch, Index rows, Index inner, Index col
     const Value product = matmul(x, w);
     const Dim width = product.dim(-1);
     const Graph plain = g.finish({rest(Operands{g, product, m, width, d, types})});
-    const Graph one = fused(plain);
+    const Graph one = fused_by_pass(plain);
     ASSERT_EQ(count_of(one, fusion_op()), 1U);
     ASSERT_EQ(count_of(one, matmul_op), 0U);
     std::vector<Tensor> in;

@@ -62,7 +62,7 @@ TEST(Pitfalls, R12_AFusedProductKeepsWhatOthersRead) {
   const Value many = g.input("many", {DType::f32, {2, 3, 20}});
   const Value c = matmul(x, w), d = matmul(x * like(x, 2), w), e = matmul(x * like(x, 3), w);
   const Graph plain = g.finish({c, c + one, d + one, d * row, (e + one) * row + many});
-  const Graph after = fused(plain);
+  const Graph after = fused_by_pass(plain);
   const auto count = [&](const OpDef& op) {
     return std::ranges::count_if(after.nodes, [&](const Node& n) { return n.op == &op; });
   };
