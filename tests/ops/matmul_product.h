@@ -77,7 +77,7 @@ inline std::vector<Tensor> by_steps(const Graph& g, std::span<const Tensor> inpu
 }
 
 // The graph with its products fused with what follows them.
-inline Graph fused(const Graph& g) {
+inline Graph fused_by_pass(const Graph& g) {
   DeviceInfo device;
   const CompileOptions options;
   Report report;
