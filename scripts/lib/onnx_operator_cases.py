@@ -136,7 +136,8 @@ def shapes():
     yield single("shape_part", "Shape", {"x": x}, opset=15, start=1, end=-1)
     yield single("shape_none", "Shape", {"x": x}, opset=15, start=2, end=1)
     yield single("size", "Size", {"x": x})
-    for name, target in (("", (6, 4)), ("_infer", (2, -1)), ("_keep", (0, -1, 2)), ("_flat", (-1,)), ("_rank", (1, 2, 12, 1))):
+    for name, target in (("", (6, 4)), ("_infer", (2, -1)), ("_keep", (0, -1, 2)),
+                         ("_flat", (-1,)), ("_rank", (1, 2, 12, 1))):
         yield single(f"reshape{name}", "Reshape", {"x": x}, {"s": i(*target)})
     yield single("reshape_zero", "Reshape", {"x": (f(0, 3), [0, 3])}, {"s": i(3, 0)}, opset=14, allowzero=1)
     for axis in (0, 1, 2, 3, -1):
@@ -194,7 +195,8 @@ def parts():
     yield single("gather_axis", "Gather", {"x": x, "at": np.array([[0, 3], [-2, 1]])}, axis=1)
     yield single("gather_scalar", "Gather", {"x": x}, {"at": np.int64(1)}, axis=2)
     yield single("gather_int32", "Gather", {"x": x}, {"at": i(1, 1, kind=np.int32)})
-    yield single("gather_elements", "GatherElements", {"x": f(3, 4), "at": np.array([[0, -1, 2, 1], [2, 1, 0, 0]])}, axis=0)
+    yield single("gather_elements", "GatherElements",
+                 {"x": f(3, 4), "at": np.array([[0, -1, 2, 1], [2, 1, 0, 0]])}, axis=0)
     yield single("gather_nd", "GatherND", {"x": x, "at": (np.array([[0, 1], [-1, 3], [2, 0]]), ["n", 2])})
     yield single("gather_nd_rows", "GatherND", {"x": x, "at": (np.array([[[0]], [[2]]]), ["n", 1, 1])})
     yield single("gather_nd_elements", "GatherND", {"x": x}, {"at": np.array([[0, 1, 4], [2, 3, 0]])})
@@ -207,10 +209,27 @@ def parts():
             node("GatherND", ["m", "at"], ["y"])]
     numbers = {"zero": np.int64(0), "one": np.int64(1), "a123": i(1, 2, 3), "a012": i(0, 1, 2), "last": i(-1)}
     yield Case("gather_nd_grid", grid, {"m": (f(2, 3), ["b", "n"])}, ["y"], numbers)
-    flat = [node("Shape", ["m"], ["s"]), node("Gather", ["s", "zero"], ["b"]), node("Gather", ["s", "one"], ["n"]),
-            node("Range", ["zero", "b", "one"], ["rows"]), node("Range", ["zero", "n", "one"], ["columns"]),
-            node("Unsqueeze", ["rows", "a1"], ["r2"]), node("Mul", ["r2", "n"], ["r"]), node("Add", ["columns", "r"], ["at"]),
-            node("Reshape", ["m", "all"], ["flat"]), node("Gather", ["flat", "at"], ["y"])]
+    flat = [
+    node(
+        "Shape", ["m"], ["s"]), node(
+            "Gather", [
+                "s", "zero"], ["b"]), node(
+                    "Gather", [
+                        "s", "one"], ["n"]), node(
+                            "Range", [
+                                "zero", "b", "one"], ["rows"]), node(
+                                    "Range", [
+                                        "zero", "n", "one"], ["columns"]), node(
+                                            "Unsqueeze", [
+                                                "rows", "a1"], ["r2"]), node(
+                                                    "Mul", [
+                                                        "r2", "n"], ["r"]), node(
+                                                            "Add", [
+                                                                "columns", "r"], ["at"]), node(
+                                                                    "Reshape", [
+                                                                        "m", "all"], ["flat"]), node(
+                                                                            "Gather", [
+                                                                                "flat", "at"], ["y"])]
     yield Case("gather_grid", flat, {"m": (f(2, 3), ["b", "n"])}, ["y"],
                {"zero": np.int64(0), "one": np.int64(1), "a1": i(1), "all": i(-1)})
     backwards = [*flat[:7], node("Sub", ["n1", "columns"], ["back"]), node("Add", ["back", "r"], ["at"]), *flat[8:]]
@@ -225,7 +244,8 @@ def parts():
     big = 2**63 - 1
     for name, numbers in (("", {"a": i(1, 0), "b": i(3, 2)}), ("_axes", {"a": i(-3), "b": i(big), "c": i(-1)}),
                           ("_steps", {"a": i(0, 4), "b": i(big, -big - 1), "c": i(1, 2), "d": i(2, -2)}),
-                          ("_clamped", {"a": i(-100), "b": i(100), "c": i(1)}), ("_none", {"a": i(3), "b": i(1), "c": i(1)})):
+                          ("_clamped", {"a": i(-100), "b": i(100), "c": i(1)}),
+                           ("_none", {"a": i(3), "b": i(1), "c": i(1)})):
         yield single(f"slice{name}", "Slice", {"x": x}, numbers)
     yield single("slice_attributes", "Slice", {"x": x}, opset=7, starts=[1, -2], ends=[3, big], axes=[0, 2])
     yield single("split_sizes", "Split", {"x": (x, [3, 4, 5])}, {"s": i(1, 3)}, outputs=("p", "q"), axis=1)
@@ -284,12 +304,15 @@ def products():
     yield single("matmul_vector", "MatMul", {"a": f(2, 3, 4), "b": f(4)})
     yield single("matmul_vectors", "MatMul", {"a": f(4), "b": f(4)})
     yield single("gemm", "Gemm", {"a": f(2, 3), "b": f(3, 4), "c": f(4)})
-    yield single("gemm_all", "Gemm", {"a": f(3, 2), "b": f(4, 3), "c": f(2, 1)}, transA=1, transB=1, alpha=0.5, beta=2.0)
+    yield single("gemm_all", "Gemm", {"a": f(3, 2), "b": f(4, 3), "c": f(2, 1)},
+                 transA=1, transB=1, alpha=0.5, beta=2.0)
     yield single("gemm_two", "Gemm", {"a": f(2, 3), "b": f(3, 4)})
     x, gamma, beta = f(2, 3, 4), f(4), f(4)
     yield single("layer_norm", "LayerNormalization", {"x": (x, ["b", "n", 4])}, {"g": gamma, "s": beta}, opset=17)
-    yield single("layer_norm_plain", "LayerNormalization", {"x": (x, ["b", "n", 4])}, {"g": gamma}, opset=17, epsilon=0.1)
-    yield single("layer_norm_axis", "LayerNormalization", {"x": (x, ["b", 3, 4])}, {"g": f(3, 4), "s": f(3, 4)}, opset=17,
+    yield single("layer_norm_plain", "LayerNormalization", {"x": (x, ["b", "n", 4])}, {"g": gamma},
+                 opset=17, epsilon=0.1)
+    yield single("layer_norm_axis", "LayerNormalization", {"x": (x, ["b", 3, 4])}, {"g": f(3, 4), "s": f(3, 4)},
+                 opset=17,
                  axis=1, outputs=("y", "mean", "inverse"))
     batch = {"scale": f(3), "bias": f(3), "mean": f(3), "var": f(3, low=0.5)}
     yield single("batch_norm", "BatchNormalization", {"x": (f(2, 3, 4), ["b", 3, "n"])}, batch, opset=15)
@@ -334,24 +357,36 @@ def structures():
     yield case
     yield Case("one_value_two_names", [node("Neg", ["x"], ["y"]), node("Neg", ["x"], ["z"])], {"x": x}, ["y", "z"])
     yield Case("unused_input", [node("Neg", ["x"], ["y"])], {"x": x, "spare": f(4)}, ["y"])
-    inner = helper.make_graph([node("Mul", ["x", "k"], ["m"])], "then", [], [helper.make_tensor_value_info("m", T.FLOAT, None)],
+    inner = helper.make_graph([node("Mul", ["x", "k"], ["m"])], "then", [], [
+                              helper.make_tensor_value_info("m", T.FLOAT, None)],
                               [numpy_helper.from_array(np.float32(3), "k")])
-    other = helper.make_graph([node("Identity", ["x"], ["n"])], "else", [], [helper.make_tensor_value_info("n", T.FLOAT, None)])
+    other = helper.make_graph([node("Identity", ["x"], ["n"])], "else", [], [
+                              helper.make_tensor_value_info("n", T.FLOAT, None)])
     rank = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "one"], ["n1"]), node("Equal", ["n1", "three"], ["c"]),
             node("If", ["c"], ["y"], then_branch=inner, else_branch=other)]
     yield Case("branch", rank, {"x": (x, ["b", 3])}, ["y"], {"one": np.int64(1), "three": np.int64(3)})
     yield Case("other_branch", rank, {"x": (x, ["b", 3])}, ["y"], {"one": np.int64(1), "three": np.int64(4)})
     case = Case("function", [node("Neg", ["x"], ["y"])], {"x": x}, ["y"])
     body = [node("Constant", [], ["c"]), node("Mul", ["p", "c"], ["q"]), node("Selu", ["q"], ["r"])]
-    body[0].attribute.append(onnx.AttributeProto(name="value_float", type=onnx.AttributeProto.FLOAT, ref_attr_name="factor"))
-    case.model.functions.append(helper.make_function("ours", "Scale", ["p"], ["r"], body, [helper.make_opsetid("", 13)],
-                                                     attributes=[], attribute_protos=[helper.make_attribute("factor", 2.0)]))
+    body[0].attribute.append(
+    onnx.AttributeProto(
+        name="value_float",
+        type=onnx.AttributeProto.FLOAT,
+         ref_attr_name="factor"))
+    case.model.functions.append(
+    helper.make_function(
+        "ours", "Scale", ["p"], ["r"], body, [
+            helper.make_opsetid(
+                "", 13)], attributes=[], attribute_protos=[
+                    helper.make_attribute(
+                        "factor", 2.0)]))
     del case.model.graph.node[:]
     case.model.graph.node.extend([helper.make_node("Scale", ["x"], ["t"], domain="ours", factor=0.5),
                                   helper.make_node("Scale", ["t"], ["y"], domain="ours")])
     case.model.opset_import.append(helper.make_opsetid("ours", 1))
     case.model.ir_version = 10
-    selu = lambda a: np.where(a > 0, 1, np.float32(1.67326319)) * np.float32(1.05070102) * np.where(a > 0, a, np.expm1(a))
+    selu = lambda a: np.where(a > 0, 1, np.float32(1.67326319)) * \
+                              np.float32(1.05070102) * np.where(a > 0, a, np.expm1(a))
     case.outputs["y"] = selu(selu(x * np.float32(0.5)) * 2).astype(np.float32)
     yield case
 
@@ -384,7 +419,8 @@ def microsoft():
                constants={"g": gamma}, epsilon=1e-5)
     m, n = f(2, 4, 3), f(2, 5, 4)
     yield case("ms_fused_matmul", "FusedMatMul", {"a": m, "b": n},
-               [(np.swapaxes(m, -1, -2) @ np.swapaxes(n, -1, -2) * 0.5).astype(np.float32)], alpha=0.5, transA=1, transB=1)
+               [(np.swapaxes(m, -1, -2) @ np.swapaxes(n, -1, -2) * 0.5).astype(np.float32)],
+                alpha=0.5, transA=1, transB=1)
 
 
 def all_cases():

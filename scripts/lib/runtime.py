@@ -82,7 +82,8 @@ def matmul(root):
         words = line.split()
         if words[:2] == ["matmul", "f32"] and words[3] == "1024x1024x1024" and words[4] == "packed":
             percent = float(words[words.index("percent") + 1])
-            yield f"decent: f32 matmul 1024 square, level {words[2]}, percent of the FMA peak", percent, 75, percent >= 75
+            name = f"decent: f32 matmul 1024 square, level {words[2]}, percent of the FMA peak"
+            yield name, percent, 75, percent >= 75
 
 
 def values(root, *arguments):
