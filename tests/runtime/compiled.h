@@ -20,7 +20,7 @@
 
 namespace rlx::test {
 
-inline constexpr ExecutableOptions careful{.poison = true, .check = true};
+inline const ExecutableOptions careful{.poison = true, .check = true};
 
 /// Options without any pass but legalise.
 inline CompileOptions unfused() {
