@@ -135,7 +135,9 @@ Placement place(const Program& p, std::span<const Lifetime> lives, std::span<con
   plan.offsets.assign(p.buffers.size(), 0);
   FreeList free;
   for (std::size_t s = 0; s < p.steps.size(); ++s) {
-    std::ranges::stable_sort(begins[s], [&](BufferId a, BufferId b) { return bytes[a] > bytes[b]; });
+    // Largest first; by number among equals, so that a plan is always the same.
+    std::ranges::sort(begins[s],
+                      [&](BufferId a, BufferId b) { return bytes[a] != bytes[b] ? bytes[a] > bytes[b] : a < b; });
     for (const BufferId b : begins[s]) plan.offsets[b] = free.take(aligned(bytes[b]));
     for (const BufferId b : ends[s]) free.give(plan.offsets[b], aligned(bytes[b]));
   }

@@ -119,19 +119,21 @@ void run_columns(Tile<E> t) {
   constexpr Index width = Blocks<E>::width, together = abreast<E>(R);
   const Index columns = t.columns;
   Index j = 0;
-  const auto next = [&](Index by) {
-    j += by;
+  const auto next = [&t](Index by) {
     t.b += by / width * t.b_panel;
     t.c += by;
   };
   if constexpr (together > 1) {
     t.columns = together * width;
-    for (; j + together * width <= columns; next(together * width))
+    for (; j + together * width <= columns; j += together * width) {
       run_tile<E, R, static_cast<int>(together * E::vectors)>(t);
+      next(together * width);
+    }
   }
-  for (; j < columns; next(width)) {
+  for (; j < columns; j += width) {
     t.columns = least(width, columns - j);
     pick_vectors<E, R, E::vectors>(t, rounded_up(t.columns, E::P::lanes));
+    next(width);
   }
 }
 
