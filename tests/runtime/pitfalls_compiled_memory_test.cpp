@@ -108,14 +108,18 @@ TEST(Pitfalls, P65_P66_R1_R2_SlicesOfOneProjectionInCompiledGraphs) {
   for (const Shape& s : {Shape{1, 7}, Shape{1, 63}, Shape{2, 32}, Shape{1, 65}, Shape{4, 33}}) {  // both sides of 64
     const Index heads = 2, size = 5, kv = s[1] % 2 + 1, q = heads * size, k = kv * size, width = q + 2 * k;
     const std::vector<Tensor> in{mixed({s[0], s[1], 6}), mixed({6, width}, 5), mixed({width}, 9)};
-    for (const auto mask : {AttentionMask::none, AttentionMask::causal}) {
+    for (const auto mask : {AttentionMask::none, AttentionMask::causal, AttentionMask::window}) {
       for (const int readers : {0, 2}) {
         check(
             in,
             [&](const Values& v) {
               const Value all = matmul(v[0], v[1]) + v[2];
               const Value a = slice(all, 2, 0, q), b = slice(all, 2, q, q + k), c = slice(all, 2, q + k, width);
-              const Value y = attention(a, b, c, {.layout = AttentionLayout::packed, .mask = mask, .heads = heads});
+              const Value y = attention(a, b, c,
+                                        {.layout = AttentionLayout::packed,
+                                         .mask = mask,
+                                         .heads = heads,
+                                         .window = mask == AttentionMask::window ? 3 : 0});
               if (readers == 0) return Values{y};
               return Values{y, all, b, softmax(c), cumsum(a, 1), sum(b, {1}), concat({c, b}, 0), exp(a)};
             },

@@ -32,7 +32,7 @@ TEST(Pitfalls, P1_P2_P3_P20_R14_CompiledOperandsStretchAnyWay) {
       {{}, {3, 9}},
   };
   for (const auto& [one, two] : pairs) {
-    for (const DType d : {DType::f32, DType::i64}) {
+    for (const DType d : {DType::f32, DType::f64, DType::i64}) {
       const std::vector<Tensor> in{counted(one, 1, 1, d), counted(two, -3, 2, d)};
       check(
           in,
