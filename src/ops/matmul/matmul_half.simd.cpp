@@ -5,7 +5,7 @@ namespace rlx::RLX_LEVEL {
 
 namespace {
 
-inline float as_float(Bits32 bits) { return __builtin_bit_cast(float, bits); }
+[[maybe_unused]] inline float as_float(Bits32 bits) { return __builtin_bit_cast(float, bits); }
 inline Bits32 as_bits(float x) { return __builtin_bit_cast(Bits32, x); }
 
 // Nearest, ties to even; NaN stays NaN.
