@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <complex>
 #include <filesystem>
 #include <limits>
 #include <random>
@@ -80,8 +81,16 @@ NamedTensors made_up_inputs(const Graph& g, const DimEnv& dims, unsigned seed) {
   return all;
 }
 
+// Numbers of a tensor; a complex one has two an element.
+static std::vector<double> parts(const Tensor& t) {
+  if (t.dtype() != DType::c64) return load<double>(t);
+  std::vector<double> all;
+  for (const auto& v : load<std::complex<double>>(t)) all.insert(all.end(), {v.real(), v.imag()});
+  return all;
+}
+
 double difference(const Tensor& a, const Tensor& b) {
-  const std::vector<double> x = load<double>(a), y = load<double>(b);
+  const std::vector<double> x = parts(a), y = parts(b);
   double largest = 1e-30, worst = 0;
   for (std::size_t i = 0; i < y.size(); ++i) {
     if (std::isnan(x[i]) != std::isnan(y[i])) return std::numeric_limits<double>::infinity();

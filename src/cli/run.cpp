@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <complex>
 #include <memory>
 
 #include "backend/cpu/cpu_device.h"
@@ -45,10 +46,31 @@ NamedTensors read_inputs(const RunArguments& o, const Graph& g, const DimEnv& di
   return in;
 }
 
+// Elements as JSON: integers with all digits, a complex number as [real,imaginary].
+std::vector<std::string> elements(const Tensor& t) {
+  std::vector<std::string> all;
+  if (t.dtype() == DType::c64) {
+    for (const auto& v : load<std::complex<double>>(t))
+      all.push_back(fmt::format("[{},{}]", json_number(v.real()), json_number(v.imag())));
+  } else if (t.dtype() == DType::u64) {
+    for (const std::uint64_t v : load<std::uint64_t>(t)) all.push_back(std::to_string(v));
+  } else if (is_integer(t.dtype())) {
+    for (const std::int64_t v : load<std::int64_t>(t)) all.push_back(std::to_string(v));
+  } else {
+    for (const double v : load<double>(t)) all.push_back(json_number(v));
+  }
+  return all;
+}
+
 std::string first_values(const Tensor& t) {
   std::string out;
-  const std::vector<double> values = load<double>(t);
-  for (std::size_t i = 0; i < values.size() && i < 6; ++i) out += fmt::format(" {:.6g}", values[i]);
+  std::vector<std::string> values;
+  if (is_integer(t.dtype()) || t.dtype() == DType::c64) {
+    values = elements(t);
+  } else {
+    for (const double v : load<double>(t)) values.push_back(fmt::format("{:.6g}", v));
+  }
+  for (std::size_t i = 0; i < values.size() && i < 6; ++i) out += " " + values[i];
   return out + (values.size() > 6 ? " …" : "");
 }
 
@@ -67,10 +89,8 @@ void run_model(const RunArguments& o) {
     named.emplace(name, results[i]);
     if (!o.json) out += fmt::format("{}  {} {}\n", name, results[i].type().text(), first_values(results[i]));
     if (o.json) {
-      std::string values;
-      for (const double v : load<double>(results[i])) values += (values.empty() ? "" : ",") + json_number(v);
       out += fmt::format("{}\n{{\"name\":{},\"type\":{},\"values\":[{}]}}", out.empty() ? "" : ",", json_string(name),
-                         json_string(results[i].type().text()), values);
+                         json_string(results[i].type().text()), fmt::join(elements(results[i]), ","));
     }
   }
   for (const auto& [name, path] : pairs(o.outputs, "--output")) {

@@ -248,18 +248,22 @@ Index Dim::evaluate(const DimEnv& env) const {
   Checked sum(0);
   for (const Term& t : poly_->terms) {
     Checked product(t.factor);
+    bool zero = false;  // makes the term 0 even when the other factors overflow together
     for (const AtomPtr& a : t.atoms) {
       if (a->kind != Kind::symbol) {
-        product = product * Checked(apply(a->kind, a->args[0].evaluate(env), a->args[1].evaluate(env)));
+        const Index value = apply(a->kind, a->args[0].evaluate(env), a->args[1].evaluate(env));
+        zero |= value == 0;
+        product = product * Checked(value);
         continue;
       }
       const auto it = env.find(a->key);
       require(it != env.end(), "size symbol {} has no value", a->key);
       require(a->bounds.lo <= it->second && it->second <= a->bounds.hi,
               "size symbol {} is {}, outside its bounds {}..{}", a->key, it->second, a->bounds.lo, a->bounds.hi);
+      zero |= it->second == 0;
       product = product * Checked(it->second);
     }
-    sum = sum + product;
+    if (!zero) sum = sum + product;
   }
   return sum.value(poly_->text);
 }

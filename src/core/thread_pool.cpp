@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <limits>
+#include <system_error>
 
 #include "core/error.h"
 
@@ -48,25 +50,24 @@ struct ThreadPool::Job {
   RangeFunction function;
   Index items, piece;
   std::atomic<Index> next = 0;
-  std::atomic<bool> failed = false;
+  std::atomic<Index> failed_at = std::numeric_limits<Index>::max();  // the lowest piece that threw
   std::mutex lock;
-  Index failed_at = 0;
   std::exception_ptr error = nullptr;
 
   // Takes pieces until none is left.
   void work() {
     for (;;) {
       const Index begin = next.fetch_add(piece, std::memory_order_relaxed);
-      if (begin >= items || failed.load(std::memory_order_relaxed)) return;
+      // Pieces are handed out in order: those below one that threw are run, so that the lowest error is always found.
+      if (begin >= items || begin > failed_at.load(std::memory_order_relaxed)) return;
       try {
         function(begin, std::min(items, begin + piece));
       } catch (...) {
         const std::lock_guard guard(lock);
-        if (!error || begin < failed_at) {
+        if (begin < failed_at) {
           error = std::current_exception();
           failed_at = begin;
         }
-        failed = true;
       }
     }
   }
@@ -106,7 +107,11 @@ void ThreadPool::start() {
   shared_ = std::make_unique<Shared>();
   shared_->forks_at_start = forks;
   Shared& s = *shared_;
-  for (int i = 1; i < width_; ++i) s.workers.emplace_back([&s] { work(s); });
+  try {
+    for (int i = 1; i < width_; ++i) s.workers.emplace_back([&s] { work(s); });
+  } catch (const std::system_error&) {
+    // The system gives no more threads: those that are there, and the callers, do the work.
+  }
   started_ = true;
 }
 
@@ -158,9 +163,9 @@ void ThreadPool::run(Index items, Index grain, RangeFunction function) {
   Job job{.function = function, .items = items, .piece = piece};
   Slot* mine = nullptr;
   for (Slot& slot : shared.slots) {
-    Job* empty = nullptr;
-    if (slot.job.compare_exchange_strong(empty, &job)) {
+    if (!slot.taken.exchange(true)) {
       mine = &slot;
+      slot.job.store(&job);
       break;
     }
   }
@@ -173,6 +178,7 @@ void ThreadPool::run(Index items, Index grain, RangeFunction function) {
     mine->job.store(nullptr);
     // A worker that lost its processor in the middle of a piece gets this one.
     for (int spins = 0; mine->readers.load() != 0; ++spins) spins < 4096 ? _mm_pause() : std::this_thread::yield();
+    mine->taken.store(false);  // only here, so that readers of another job are never waited for
   }
   if (job.error) std::rethrow_exception(job.error);
 }

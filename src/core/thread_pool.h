@@ -32,6 +32,7 @@ class ThreadPool final : public Executor {
  private:
   struct Job;
   struct Slot {
+    std::atomic<bool> taken = false;
     std::atomic<Job*> job = nullptr;
     std::atomic<int> readers = 0;
   };

@@ -197,18 +197,22 @@ class Lowering {
       Id node;
     };
     std::vector<Late> late;
+    // A new value that lies in a state is read before any state is written: two may exchange their values. The copies
+    // are late readers too.
     for (const StatePair& pair : g_.states) {
       const Slot old = slots_[pair.input.node][0], next = slot(pair.output);
-      if (next.buffer == old.buffer && whole(next)) continue;
+      if (p_.buffers[next.buffer].kind != BufferKind::state || (next.buffer == old.buffer && whole(next))) continue;
+      late.push_back({copied(next, pair.output.node), old, pair.output.node});
+      if (next.buffer < uses_.size()) uses_[next.buffer].push_back({p_.steps.size() - 1, 0});
+    }
+    for (const StatePair& pair : g_.states) {
+      const Slot old = slots_[pair.input.node][0], next = slot(pair.output);
+      if (p_.buffers[next.buffer].kind == BufferKind::state) continue;
       if (whole(next) && p_.buffers[next.buffer].kind == BufferKind::arena && may_replace(next.buffer, old.buffer)) {
         p_.shares[next.buffer] = old.buffer;
         continue;
       }
       late.push_back({next, old, pair.output.node});
-    }
-    // A new value that lies in a state is read before any state is written: two may exchange their values.
-    for (Late& l : late) {
-      if (p_.buffers[l.from.buffer].kind == BufferKind::state) l.from = copied(l.from, l.node);
     }
     for (const Late& l : late) push(copy_(l.from, l.to), l.node);
   }

@@ -5,12 +5,17 @@
 #include <map>
 #include <set>
 
+#include "core/checked.h"
+
 namespace rlx {
 
 namespace {
 
 constexpr Index alignment = 64;
-Index aligned(Index bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+Index aligned(Index bytes) {
+  const Checked padded = Checked(bytes) + Checked(alignment - 1);
+  return padded.value("a buffer of the arena") / alignment * alignment;
+}
 
 // Last use of every buffer.
 std::vector<std::uint32_t> last_uses(const Program& p) {
@@ -43,7 +48,7 @@ class FreeList {
         offset = begin;
       }
     }
-    end_ = offset + bytes;
+    end_ = (Checked(offset) + Checked(bytes)).value("the arena");
     return offset;
   }
 

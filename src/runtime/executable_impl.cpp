@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/os_posix.h"
 #include "ir/graph.h"
+#include "ir/outline.h"
 
 namespace rlx::detail {
 
@@ -28,6 +29,7 @@ ExecutableImpl::ExecutableImpl(Program p, Interface ports, std::shared_ptr<Devic
   options.progress = {};
   check_memory(0, 0);
   find_symbols();
+  find_sizes(*program.graph, "");
   // The graph holds the constants, of which only those that are read as they are stay.
   program.graph.reset();
 }
@@ -47,8 +49,10 @@ void ExecutableImpl::set_constants() {
         if (u.packing) {
           const auto memory = weights->packed(constant, *u.packing);
           address = memory->address();
-          packed_bytes += memory->bytes();
-          kept.push_back(memory);
+          if (std::ranges::find(kept, std::shared_ptr<const void>(memory)) == kept.end()) {
+            packed_bytes += memory->bytes();
+            kept.push_back(memory);
+          }
         } else if (device->info().host_memory) {
           address = const_cast<std::byte*>(constant.bytes().data());  // steps only read constants
           plain[owner.number] = true;
@@ -97,6 +101,22 @@ void ExecutableImpl::find_symbols() {
   }
 }
 
+// Sizes that are not proved to be 0 or more: checked at every binding. Those in fusions too, which all run.
+void ExecutableImpl::find_sizes(const Graph& g, const std::string& inside) {
+  const std::vector<bool> live = live_nodes(g);
+  for (Id i = 0; i < g.nodes.size(); ++i) {
+    if (!live[i]) continue;
+    for (const TensorType& t : g.nodes[i].results) {
+      for (const Dim& d : t.dims) {
+        const auto same = [&](const auto& other) { return other.first == d; };
+        if (d.bounds().lo >= 0 || std::ranges::any_of(may_be_negative, same)) continue;
+        may_be_negative.emplace_back(d, inside.empty() ? describe(g, i) : inside);
+      }
+    }
+    if (g.nodes[i].op == &fusion_op()) find_sizes(*g.nodes[i].bodies[0], describe(g, i));
+  }
+}
+
 // Externals are numbered: inputs (states among them), then outputs.
 std::size_t ExecutableImpl::external(const Buffer& b) const {
   if (b.kind == BufferKind::output) return interface.inputs.size() + b.number;
@@ -118,6 +138,7 @@ ExecutableImpl::Lease::Lease(const ExecutableImpl& impl) : impl_(impl) {
   context_->outputs.resize(impl.interface.outputs.size());
   context_->addresses.resize(impl.interface.inputs.size() + impl.interface.outputs.size());
   context_->places.resize(impl.layout.uses.size());
+  context_->extents.reserve(context_->addresses.size());
 }
 
 ExecutableImpl::Lease::~Lease() {
@@ -193,7 +214,13 @@ std::shared_ptr<const Bound> ExecutableImpl::bind(Context& c, const RunOptions& 
   c.key.clear();
   for (const Seen& s : symbols) {
     if (s.input >= 0) {
-      c.key.push_back(c.inputs[static_cast<std::size_t>(s.input)]->shape[s.axis]);
+      const Index size = c.inputs[static_cast<std::size_t>(s.input)]->shape[s.axis];
+      c.key.push_back(size);
+      if (!o.dims) continue;
+      const auto given = o.dims->find(s.name);
+      require(given == o.dims->end() || given->second == size, "size symbol {} is {} in input {}, the options say {}",
+              s.name, size, interface.inputs[static_cast<std::size_t>(s.input)].name,
+              given == o.dims->end() ? 0 : given->second);
       continue;
     }
     const auto it = o.dims ? o.dims->find(s.name) : DimEnv::const_iterator();
@@ -225,7 +252,12 @@ std::shared_ptr<const Bound> ExecutableImpl::bind(Context& c, const RunOptions& 
 std::shared_ptr<const Bound> ExecutableImpl::make_bound(const Context& c, const DimEnv& dims) const {
   std::vector<TensorType> types;
   for (const ConstView* v : c.inputs) types.emplace_back(v->dtype, std::vector<Dim>(v->shape.begin(), v->shape.end()));
-  auto made = std::make_shared<Bound>(program, layout, bind_dims(interface, types, dims));
+  DimEnv env = bind_dims(interface, types, dims);
+  for (const auto& [size, node] : may_be_negative) {
+    const Index value = size.evaluate(env);
+    require(value >= 0, "{}: size {} is {}, which is negative", node, size.text(), value);
+  }
+  auto made = std::make_shared<Bound>(program, layout, std::move(env));
   made->key = c.key;
   Index states = 0;
   for (const Interface::StatePort& s : interface.states) states += made->numbers.buffer_bytes[program.inputs[s.input]];

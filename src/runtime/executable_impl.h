@@ -27,6 +27,13 @@ struct Context {
   std::vector<MutableView> outputs;
   std::vector<std::byte*> addresses;  // by external: inputs, then outputs
   std::vector<Index> key;
+  // Memory of the caller, in the order of addresses.
+  struct Extent {
+    std::uintptr_t begin, end;
+    std::uint32_t number;  // of the external
+    bool written;
+  };
+  std::vector<Extent> extents;
 };
 
 struct ExecutableImpl {
@@ -58,10 +65,12 @@ struct ExecutableImpl {
   void set_constants();
   void check_memory(Index arena, Index states) const;
   void find_symbols();
+  void find_sizes(const Graph& g, const std::string& inside);
   void check_input(const Context& c, std::size_t i) const;
   std::shared_ptr<const Bound> bind(Context& c, const RunOptions& options) const;
   std::shared_ptr<const Bound> make_bound(const Context& c, const DimEnv& dims) const;
   void set_places(Context& c) const;
+  void check_overlaps(Context& c) const;
   void stage(Context& c) const;
   void unstage(Context& c, State::Hold* hold) const;
   void run_steps(Context& c, const RunOptions& options, State::Hold* hold) const;
@@ -91,6 +100,7 @@ struct ExecutableImpl {
   std::vector<std::shared_ptr<const void>> kept;  // owners of constants
   std::vector<External> externals;
   std::vector<Seen> symbols;
+  std::vector<std::pair<Dim, std::string>> may_be_negative;  // sizes of results, and the node that has them
   std::size_t first_state_write = 0;
   Index constant_bytes = 0, packed_bytes = 0;
   std::shared_ptr<OutputPool> outputs = std::make_shared<OutputPool>();

@@ -41,11 +41,43 @@ void ExecutableImpl::execute(Context& c, const RunOptions& o, State::Hold* hold)
   for (const Interface::StatePort& s : interface.states) c.addresses[s.input] = hold->bytes(s.name).data();
   for (std::size_t i = 0; i < c.outputs.size(); ++i)
     c.addresses[c.inputs.size() + i] = static_cast<std::byte*>(c.outputs[i].data);
+  check_overlaps(c);
   if (!device->info().host_memory) stage(c);
   for (const External& e : externals)
     c.places[e.use].address = c.addresses[e.number] + c.bound->numbers.use_offsets[e.use];
   run_steps(c, o, hold);
   if (!device->info().host_memory) unstage(c, hold);
+}
+
+// Nothing that a run writes shares memory with anything else that the caller gave.
+void ExecutableImpl::check_overlaps(Context& c) const {
+  const std::size_t inputs = c.inputs.size();
+  c.extents.clear();
+  for (std::uint32_t i = 0; i < c.addresses.size(); ++i) {
+    const BufferId buffer = i < inputs ? program.inputs[i] : program.owner(program.outputs[i - inputs]);
+    const auto begin = reinterpret_cast<std::uintptr_t>(c.addresses[i]);
+    const auto bytes = static_cast<std::uintptr_t>(c.bound->numbers.buffer_bytes[buffer]);
+    if (bytes > 0) c.extents.push_back({begin, begin + bytes, i, i >= inputs || is_state[i]});
+  }
+  std::ranges::sort(c.extents, {}, &Context::Extent::begin);
+  const auto name = [&](std::uint32_t i) {
+    if (i < inputs) return (is_state[i] ? "state " : "input ") + interface.inputs[i].name;
+    const std::string& given = interface.outputs[i - inputs].name;
+    return "output " + (given.empty() ? std::to_string(i - inputs) : given);
+  };
+  const Context::Extent *written = nullptr, *read = nullptr;  // those that reach furthest
+  for (const Context::Extent& e : c.extents) {
+    const Context::Extent* const other = written && written->end > e.begin          ? written
+                                         : e.written && read && read->end > e.begin ? read
+                                                                                    : nullptr;
+    if (other) {
+      const bool first = e.written && (!other->written || e.number > other->number);
+      fail("{} lies in the memory of {}", name(first ? e.number : other->number),
+           name(first ? other->number : e.number));
+    }
+    const Context::Extent*& furthest = e.written ? written : read;
+    if (!furthest || furthest->end < e.end) furthest = &e;
+  }
 }
 
 // Copies inputs and states to the device; addresses become the device's.
@@ -94,13 +126,19 @@ void ExecutableImpl::run_step(const Context& c, std::size_t s, const RunOptions&
 void ExecutableImpl::run_steps(Context& c, const RunOptions& o, State::Hold* hold) const {
   if (o.step_times) o.step_times->assign(program.steps.size(), {});
   std::size_t s = 0;
+  bool inside = false;
+  const auto lose = [&] {
+    if (hold && (s > first_state_write || (s == first_state_write && inside))) hold->lose();
+  };
   try {
     for (; s < program.steps.size(); ++s) {
+      inside = false;
       if (o.cancel && o.cancel->cancelled())
         fail("the run was cancelled before step {} ({})", s, program.steps[s].name);
       if (o.deadline && Clock::now() > *o.deadline)
         fail("the deadline passed before step {} of {} ({})", s, program.steps.size(), program.steps[s].name);
       const auto begin = o.step_times ? Clock::now() : Clock::time_point();
+      inside = true;
       run_step(c, s, o);
       if (o.step_times) {
         device->synchronize();
@@ -113,10 +151,10 @@ void ExecutableImpl::run_steps(Context& c, const RunOptions& o, State::Hold* hol
       }
     }
   } catch (const Error& e) {
-    if (hold && s >= first_state_write) hold->lose();
+    lose();
     fail("{}: {}", s < node_texts.size() ? node_texts[s] : "", e.what());
   } catch (...) {
-    if (hold && s >= first_state_write) hold->lose();
+    lose();
     throw;
   }
 }

@@ -1,13 +1,40 @@
 // The weight store.
 #include "runtime/weights.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <vector>
+
+#include "core/error.h"
 
 namespace rlx {
 
+// A number for the bytes of a constant that its owner may change in place while no program holds it; 0 for memory that
+// is never written, such as the pages of a file, which are not read for this.
+static std::uint64_t content(const Tensor& constant) {
+  std::uint64_t sum = 0;
+  for (std::size_t plane = 0; plane < constant.type().plane_count(); ++plane) {
+    if (!constant.plane(plane).writable) continue;
+    const std::span<const std::byte> bytes = constant.bytes(plane);
+    std::uint64_t lanes[4] = {1, 2, 3, 4};
+    for (std::size_t i = 0, lane = 0; i < bytes.size(); i += 8, lane = (lane + 1) % 4) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, bytes.data() + i, std::min<std::size_t>(8, bytes.size() - i));
+      const std::uint64_t mixed = (lanes[lane] ^ word) * 0x9E3779B97F4A7C15U;
+      lanes[lane] = mixed ^ (mixed >> 29);
+    }
+    for (const std::uint64_t lane : lanes) {
+      sum = (sum ^ lane) * 0xD6E8FEB86659FD93U;
+      sum ^= sum >> 32;
+    }
+  }
+  return sum;
+}
+
 template <class Make>
 std::shared_ptr<const DeviceMemory> WeightStore::find(const Tensor& constant, const std::string& form, Make make) {
-  const Key key{constant.storage(), constant.type().text() + " " + form};
+  const Key key{constant.storage(), fmt::format("{} {} {}", constant.type().text(), form, content(constant))};
   const std::lock_guard guard(lock_);
   const auto it = entries_.find(key);
   if (it != entries_.end() && !it->second.source.expired()) {
