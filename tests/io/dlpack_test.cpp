@@ -202,7 +202,8 @@ TEST(Dlpack, EveryTypeGoesOutAndComesBack) {
         EXPECT_THROW(to_dlpack(t), Error);
         continue;
       }
-      for (Index i = 0; i < t.count(); ++i) t.set_code(i, type == DType::boolean ? i % 2 : i + 1);
+      for (Index i = 0; i < t.count(); ++i)
+        t.set_code(i, static_cast<std::uint64_t>(type == DType::boolean ? i % 2 : i + 1));
       EXPECT_TRUE(identical(from_dlpack(to_dlpack(t)), t));
       EXPECT_TRUE(identical(from_dlpack(to_dlpack_shared(t)), t));
       ++carried;
