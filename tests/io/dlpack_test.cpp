@@ -20,8 +20,10 @@ struct Foreign {
   std::vector<float> data{0, 1, 2, 3, 4, 5};
   std::vector<std::int64_t> shape{2, 3}, strides{3, 1};
   int deleted = 0;
+  // NOLINTBEGIN(bugprone-invalid-enum-default-initialization): the constructor sets the devices
   DLManagedTensor managed = {};
   DLManagedTensorVersioned versioned = {};
+  // NOLINTEND(bugprone-invalid-enum-default-initialization)
 
   Foreign() {
     DLTensor& t = managed.dl_tensor;
