@@ -97,7 +97,7 @@ template <class Managed>
 struct Holder {
   Tensor tensor;
   std::vector<std::int64_t> shape, strides;
-  Managed managed = {};
+  Managed managed = {};  // NOLINT(bugprone-invalid-enum-default-initialization): hand_out sets the device
 };
 
 template <class Managed>

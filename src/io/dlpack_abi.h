@@ -17,6 +17,8 @@
 
 extern "C" {
 
+// NOLINTBEGIN(readability-identifier-naming): the names of the interface
+
 /// Who can read the producer's structs: a consumer of the same major version.
 struct DLPackVersion {
   std::uint32_t major;
@@ -100,6 +102,8 @@ struct DLManagedTensorVersioned {
   std::uint64_t flags;
   DLTensor dl_tensor;
 };
+
+// NOLINTEND(readability-identifier-naming)
 
 }  // extern "C"
 

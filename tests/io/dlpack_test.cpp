@@ -20,8 +20,10 @@ struct Foreign {
   std::vector<float> data{0, 1, 2, 3, 4, 5};
   std::vector<std::int64_t> shape{2, 3}, strides{3, 1};
   int deleted = 0;
+  // NOLINTBEGIN(bugprone-invalid-enum-default-initialization): the constructor sets the devices
   DLManagedTensor managed = {};
   DLManagedTensorVersioned versioned = {};
+  // NOLINTEND(bugprone-invalid-enum-default-initialization)
 
   Foreign() {
     DLTensor& t = managed.dl_tensor;
@@ -202,7 +204,8 @@ TEST(Dlpack, EveryTypeGoesOutAndComesBack) {
         EXPECT_THROW(to_dlpack(t), Error);
         continue;
       }
-      for (Index i = 0; i < t.count(); ++i) t.set_code(i, type == DType::boolean ? i % 2 : i + 1);
+      for (Index i = 0; i < t.count(); ++i)
+        t.set_code(i, static_cast<std::uint64_t>(type == DType::boolean ? i % 2 : i + 1));
       EXPECT_TRUE(identical(from_dlpack(to_dlpack(t)), t));
       EXPECT_TRUE(identical(from_dlpack(to_dlpack_shared(t)), t));
       ++carried;
