@@ -181,7 +181,7 @@ TEST(MatmulSteps, NothingIsLeftOutForBeingZero) {
     const Tensor b = Tensor::of<double>(d, {2, 4}, {inf, nan, 1, 1, 1, 1, -inf, 0});
     at_every_level([&] {
       const std::vector<double> c = load<double>(product(a, b));
-      for (const std::size_t i : {0, 1, 5, 8, 9, 10}) EXPECT_TRUE(std::isnan(c[i])) << i;
+      for (const std::size_t i : {0U, 1U, 5U, 8U, 9U, 10U}) EXPECT_TRUE(std::isnan(c[i])) << i;
       EXPECT_EQ(c[2], -inf);
       EXPECT_EQ(c[3], 0);
       EXPECT_EQ(c[4], inf);

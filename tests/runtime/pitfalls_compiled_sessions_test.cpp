@@ -65,7 +65,7 @@ TEST(Pitfalls, R15_ProgramsOfOneSessionShareNothingThatDiffers) {
       const NamedTensors in{{"x", mixed({2, 6}, 4)}};
       const Tensor first = programs[0].run(in)[0];
       EXPECT_TRUE(identical(first, programs.back().run(in)[0]));  // equal graphs, equal bits
-      for (const std::size_t i : {1, 2, 3, 8, 9}) EXPECT_FALSE(identical(first, programs[i].run(in)[0])) << i;
+      for (const std::size_t i : {1U, 2U, 3U, 8U, 9U}) EXPECT_FALSE(identical(first, programs[i].run(in)[0])) << i;
     }
   });
 }

@@ -173,7 +173,7 @@ TEST(ScalarMaths, RowsKeepTheirBoundsOnASample) {
 }
 
 TEST(BulkScalarMaths, RowsKeepTheirBoundsOnADenseSample) {
-  for (const std::uint64_t first : {3, 131}) check_rows(patterns(first, 256 * 16));
+  for (const std::uint64_t first : {3U, 131U}) check_rows(patterns(first, 256 * 16));
 }
 
 // Every number near multiples of pi/2 that f32 comes closest to, and arguments up to the largest.
