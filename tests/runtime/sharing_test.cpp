@@ -14,7 +14,7 @@
 namespace rlx {
 namespace {
 
-constexpr ExecutableOptions careful{.poison = true, .check = true};
+const ExecutableOptions careful{.poison = true, .check = true};
 
 Tensor ramp(std::vector<Index> shape, double start = -1, double step = 0.37, DType dtype = DType::f32) {
   Tensor t(dtype, std::move(shape));
