@@ -43,8 +43,10 @@ void ExecutableImpl::execute(Context& c, const RunOptions& o, State::Hold* hold)
     c.addresses[c.inputs.size() + i] = static_cast<std::byte*>(c.outputs[i].data);
   check_overlaps(c);
   if (!device->info().host_memory) stage(c);
-  for (const External& e : externals)
-    c.places[e.use].address = c.addresses[e.number] + c.bound->numbers.use_offsets[e.use];
+  for (const External& e : externals) {
+    std::byte* const base = c.addresses[e.number];  // null where the caller has no elements
+    c.places[e.use].address = base ? base + c.bound->numbers.use_offsets[e.use] : nullptr;
+  }
   run_steps(c, o, hold);
   if (!device->info().host_memory) unstage(c, hold);
 }

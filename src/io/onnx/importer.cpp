@@ -311,7 +311,7 @@ std::optional<Values> Importer::results(const NodeProto& n, Frame& frame, Index 
       require(opset >= oldest_opset && opset <= newest_opset, "versions {} to {} are supported", oldest_opset,
               newest_opset);
     }
-    require(function || opset >= row->since, "the operator exists from version {}", row->since);
+    if (row) require(opset >= row->since, "the operator exists from version {}", row->since);
     for (std::size_t i = 0; i < n.inputs.size(); ++i) {
       if (n.inputs[i].empty() || (*in)[i]) continue;
       failures_.skip();
