@@ -8,9 +8,29 @@
 #include "all_ops.h"
 #include "backend/cpu/cpu_device.h"
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RLX_COUNT_BY_HOOK
+#endif
+#endif
+
 namespace {
 std::atomic<long> allocations = 0;
+}
 
+#ifdef RLX_COUNT_BY_HOOK
+
+// ThreadSanitizer has its own operator new, and tells of every allocation.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, std::size_t),
+                                                         void (*)(const volatile void*));
+namespace {
+[[maybe_unused]] const int installed = __sanitizer_install_malloc_and_free_hooks(
+    [](const volatile void*, std::size_t) { ++allocations; }, [](const volatile void*) {});
+}  // namespace
+
+#else
+
+namespace {
 void* counted(std::size_t size, std::size_t alignment) {
   ++allocations;
   void* const p = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
@@ -27,6 +47,8 @@ void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+#endif
 
 namespace rlx {
 namespace {
