@@ -30,7 +30,7 @@ class Lowering {
     if (!missing_.empty()) {
       std::string text;
       for (const std::string& m : missing_) text += "\n  " + m;
-      fail("{} nodes cannot run on this device:{}", missing_.size(), text);
+      fail("{} node{} cannot run on this device:{}", missing_.size(), missing_.size() == 1 ? "" : "s", text);
     }
     index_uses();
     keep_old_views();
@@ -148,11 +148,25 @@ class Lowering {
     if (!step) {
       p_.buffers.resize(buffers);
       p_.shares.resize(buffers);
+      if (strided && view_of_copy(i)) return;
       missing_.push_back(describe(g_, i) + (why.empty() ? ": no kernel" : ": " + why));
       return;
     }
     push(std::move(*step), i);
     slots_[i] = std::move(out);
+  }
+
+  // A view rule that declines strided memory may take a dense copy.
+  bool view_of_copy(Id i) {
+    const Node& n = g_.nodes[i];
+    const ViewMaker view = find_view(n.op);
+    const Slot& from = slots_[n.operands[0].node][n.operands[0].result];
+    const std::vector<Slot> asked{{from.buffer, from.type}};
+    if (!view || !view({n, asked, {}})) return false;
+    const std::vector<Slot> copy{dense_copy(n.operands[0])};
+    slots_[i] = {*view({n, copy, {}})};
+    p_.remarks.push_back(fmt::format("{}: the operand is copied", describe(g_, i)));
+    return true;
   }
 
   const Slot& dense_copy(Operand o) {

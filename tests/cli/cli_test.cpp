@@ -299,8 +299,7 @@ TEST_F(Program, InspectsEveryKind) {
 TEST_F(Program, RunPrintsEveryElementType) {
   write_npy(path("z.npy"), Tensor::of<std::complex<double>>(DType::c64, {2}, {{1, -2}, {0.5, 3}}));
   write_npy(path("n.npy"), Tensor::of<std::int64_t>(DType::i64, {2}, {9007199254740993, -1}));
-  const std::string model =
-      write("m.rlx", "rlx 1\ngraph(%z: c64[2], %n: i64[2]) {\n  return %z, %n\n}\n");
+  const std::string model = write("m.rlx", "rlx 1\ngraph(%z: c64[2], %n: i64[2]) {\n  return %z, %n\n}\n");
   const std::string inputs = " --input z=" + path("z.npy") + " --input n=" + path("n.npy");
   const Result plain = run("run " + model + inputs);
   EXPECT_EQ(plain.code, 0) << plain.err;
