@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "models/sentence.h"
+#include "rlx/models.h"
 
 int main(int argc, char** argv) try {
   const rlx::SentenceModel model = rlx::SentenceModel::load(argc > 1 ? argv[1] : "all-MiniLM-L6-v2");

@@ -1,12 +1,8 @@
 // Builds a graph, differentiates it and evaluates both: the mean square of x w - y, and its gradient by w.
-#include "autodiff/gradient.h"
-
 #include <cstdio>
 #include <exception>
 
-#include "all_ops.h"
-#include "ir/print.h"
-#include "runtime/evaluate.h"
+#include "rlx/graph.h"
 
 int main() try {
   using namespace rlx;
