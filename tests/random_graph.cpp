@@ -82,7 +82,7 @@ class Generator {
       for (int attempt = 0; attempt < 8; ++attempt) {
         try {
           if (step()) break;
-        } catch (const Error&) {  // this op does not take these operands
+        } catch (const Error&) {  // NOLINT(bugprone-empty-catch): this op does not take these operands
         }
       }
     }
@@ -158,7 +158,8 @@ class Generator {
     for (const Weighted& w : steps) total += w.weight;
     int at = below(total);
     for (const Weighted& w : steps) {
-      if ((at -= w.weight) < 0) return (this->*w.step)();
+      at -= w.weight;
+      if (at < 0) return (this->*w.step)();
     }
     return false;
   }
@@ -333,7 +334,7 @@ class Generator {
   bool multiply() {
     const Value x = pick();
     if (x.rank() < 2 || !is_arithmetic_float(x.dtype())) return false;
-    const Dim k = x.dim(-1);
+    const Dim& k = x.dim(-1);
     if (chance(40)) {  // with a value that is there
       const Value y = pick();
       if (y.dtype() != x.dtype() || y.rank() < 2) return false;

@@ -19,7 +19,7 @@ namespace {
 // The processor's own name for itself.
 std::string processor() {
   for (const std::string& line : read_lines("/proc/cpuinfo")) {
-    if (line.rfind("model name", 0) == 0 && line.find(':') != std::string::npos)
+    if (line.starts_with("model name") && line.find(':') != std::string::npos)
       return line.substr(std::min(line.size(), line.find(':') + 2));
   }
   return "unknown";

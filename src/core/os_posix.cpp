@@ -101,7 +101,8 @@ void release_pages(const Bytes& bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data.data());
   const std::uintptr_t first = (begin + page - 1) / page * page, end = (begin + bytes.data.size()) / page * page;
   // A failure changes nothing but the memory in use.
-  if (first < end) (void)::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
+  if (first < end)
+    (void)::madvise(const_cast<std::byte*>(bytes.data.data()) + (first - begin), end - first, MADV_DONTNEED);
 }
 
 Bytes allocate_large(Index size) {

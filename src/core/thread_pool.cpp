@@ -33,7 +33,7 @@ int quota_processors(int most) {
   std::string quota;
   double period = 0;
   if (!(file >> quota >> period) || quota == "max" || period <= 0) return most;
-  const double limit = std::atof(quota.c_str()) / period;
+  const double limit = std::strtod(quota.c_str(), nullptr) / period;
   return limit > 0 ? std::clamp(static_cast<int>(limit + 0.999), 1, most) : most;
 }
 
@@ -92,7 +92,7 @@ ThreadPool::ThreadPool(int width) : width_(width == 0 ? usable_processors() : wi
 ThreadPool::~ThreadPool() {
   if (!shared_) return;
   if (shared_->forks_at_start != forks) {
-    (void)shared_.release();  // the threads are another process's
+    [[maybe_unused]] Shared* const leaked = shared_.release();  // the threads are another process's
     return;
   }
   shared_->stop = true;
@@ -104,13 +104,13 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::start() {
   const std::lock_guard guard(start_);
   if (started_ && shared_->forks_at_start == forks) return;
-  if (shared_) (void)shared_.release();
+  [[maybe_unused]] Shared* const leaked = shared_.release();
   shared_ = std::make_unique<Shared>();
   shared_->forks_at_start = forks;
   Shared& s = *shared_;
   try {
     for (int i = 1; i < width_; ++i) s.workers.emplace_back([&s] { work(s); });
-  } catch (const std::system_error&) {
+  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch)
     // The system gives no more threads: those that are there, and the callers, do the work.
   }
   started_ = true;

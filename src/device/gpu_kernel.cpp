@@ -120,7 +120,7 @@ void check_names(const GpuKernel& k) {
 std::string signature(const GpuKernel& k, const GpuTarget& t) {
   std::string out;
   int slot = 0;
-  const auto argument = [&](std::string text) {
+  const auto argument = [&](const std::string& text) {
     out += (slot > 0 ? ", " : "") + text;
     if (t.numbered) out += fmt::format(" [[buffer({})]]", slot);
     ++slot;

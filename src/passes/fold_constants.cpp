@@ -217,7 +217,7 @@ Graph fold_constants(const Graph& g, PassContext& context) {
   }
   if (folded > 0) context.remark(fmt::format("{} nodes computed", folded));
   if (sized > 0) context.remark(fmt::format("{} integer tensors stated as sizes", sized));
-  return current ? std::move(*current) : g;
+  return current ? *std::move(current) : g;
 }
 
 }  // namespace rlx

@@ -41,7 +41,7 @@ class Chain {
   std::span<const Id> members() const { return members_; }
   /// Why it ends where it does; empty where nothing elementwise follows.
   std::string reason() const { return why_.empty() ? "" : describe(g_, members_.back()) + " " + why_; }
-  void cut(std::string why) {
+  void cut(const std::string& why) {
     members_.pop_back();
     why_ = "is the last that the device takes: " + why;
   }

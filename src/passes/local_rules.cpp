@@ -84,7 +84,7 @@ Graph run_local_rules(const Graph& g, PassContext& context, std::initializer_lis
     current = std::move(next);
   }
   for (const auto& [what, count] : rules.fired()) context.remark(fmt::format("{}: {}", what, count));
-  return current ? std::move(*current) : g;
+  return current ? *std::move(current) : g;
 }
 
 }  // namespace rlx

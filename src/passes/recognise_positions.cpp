@@ -206,7 +206,7 @@ std::optional<Positions> positions_of(const Graph& g, const Condition& c) {
     }
     at = n.operands[0];
   }
-  const std::optional<Positions> p = triangle(g, at, shows_when);
+  std::optional<Positions> p = triangle(g, at, shows_when);
   if (p) return p;
   const std::optional<Affine> d = difference(g, g.nodes[at.node], shows_when);
   return d ? bound(d->slope, d->constant) : std::nullopt;

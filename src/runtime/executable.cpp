@@ -8,7 +8,6 @@
 namespace rlx {
 
 using Impl = detail::ExecutableImpl;
-using detail::Context;
 
 Executable::Executable(Program program, Interface interface, std::shared_ptr<Device> device,
                        std::shared_ptr<Executor> executor, std::shared_ptr<WeightStore> weights,

@@ -54,7 +54,7 @@ namespace rlx {
 namespace {
 
 // A layer with every kind of step: gather, matmul, attention, norm, elementwise, softmax, reduction.
-Graph layer_graph(Dim batch, Dim length) {
+Graph layer_graph(const Dim& batch, const Dim& length) {
   Builder b;
   const Value ids = b.input("ids", {DType::i64, {batch, length}});
   const auto weight = [&](std::vector<Index> shape) {

@@ -148,7 +148,7 @@ Recorder::Recorder(DeviceProperties device) : info(std::move(device)) {
   });
 }
 
-bool Recorder::take(const Graph& g, std::string* why) {
+bool Recorder::take(const Graph& g, std::string* why) const {
   for (const Node& n : g.nodes) {
     if (is_input(n) || n.op == &constant_op) continue;
     std::vector<Slot> in, out;

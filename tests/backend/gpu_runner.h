@@ -29,7 +29,7 @@ struct Recorder {
   MakerTable makers;
   explicit Recorder(DeviceProperties device = {.name = "recorder", .group_size = 1024});
   /// Asks the makers of every node of a graph; false when one declines.
-  bool take(const Graph& g, std::string* why = nullptr);
+  bool take(const Graph& g, std::string* why = nullptr) const;
 };
 
 /// Ops that have GPU makers.

@@ -109,7 +109,7 @@ std::string compare(const onnx::ModelProto& m, const std::string& file) {
 std::string check(const std::string& file) {
   try {
     const Bytes bytes = bytes_of(file);
-    const std::string wrong = compare(*onnx::read_model(bytes, "mutant"), file);
+    std::string wrong = compare(*onnx::read_model(bytes, "mutant"), file);
     if (!wrong.empty()) return wrong;
     verify(import_onnx(bytes, "mutant"));
     return "";

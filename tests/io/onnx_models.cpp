@@ -102,7 +102,7 @@ class Dumper {
   static std::string value(const ValueInfo& v) {
     if (v.kind.empty()) return quoted_bytes(v.name);
     if (v.kind != "tensor") return quoted_bytes(v.name) + ' ' + std::string(v.kind);
-    const std::string s = fmt::format("{} tensor type {}", quoted_bytes(v.name), v.type);
+    std::string s = fmt::format("{} tensor type {}", quoted_bytes(v.name), v.type);
     if (!v.has_shape) return s;
     return s + fmt::format(" [{}]", joined(v.dims, [](const DimProto& d) -> std::string {
                              if (d.kind == DimProto::Kind::value) return std::to_string(d.value);

@@ -43,7 +43,7 @@ void check(DType d, std::vector<Index> batch, Index rows, Index inner, Index col
     const Value w = packed ? constant(g, numbers(d, {inner, columns}, 77))
                            : g.input("w", types.emplace_back(d, std::vector<Dim>{inner, n}));
     const Value product = matmul(x, w);
-    const Dim width = product.dim(-1);
+    const Dim& width = product.dim(-1);
     const Graph plain = g.finish({rest(Operands{g, product, m, width, d, types})});
     const Graph one = fused_by_pass(plain);
     ASSERT_EQ(count_of(one, fusion_op()), 1U);

@@ -39,7 +39,7 @@ void expect_refused(const Bound& b, const std::string& message) {
 
 TEST(StepsIndex, IndicesOutOfRangeAreErrors) {
   const CaseInput table(DType::f32, {3, 4});
-  const auto indices = [](DType d, std::vector<double> v) {
+  const auto indices = [](DType d, const std::vector<double>& v) {
     return CaseInput(d, {static_cast<Index>(v.size())}).filled(v);
   };
   for (const DType d : {DType::i32, DType::i64}) {
@@ -69,7 +69,7 @@ TEST(StepsIndex, IndicesOutOfRangeAreErrors) {
 }
 
 TEST(StepsIndex, P13_BothIndexTypesGiveTheSameBits) {
-  const auto run = [](const OpDef& op, Attrs attrs, const CaseInput& x, CaseInput indices) {
+  const auto run = [](const OpDef& op, const Attrs& attrs, const CaseInput& x, CaseInput indices) {
     std::vector<std::vector<Tensor>> results;
     for (const DType d : {DType::i32, DType::i64}) {
       indices.type.dtype = d;

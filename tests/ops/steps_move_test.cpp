@@ -29,7 +29,7 @@ TEST(StepsMove, Pad) { check(pad_op); }
 
 // Larger than tiles and pieces, sizes that no tile divides.
 template <class A>
-void check_large(const Op<A>& op, A attrs, std::vector<TensorType> types) {
+void check_large(const Op<A>& op, A attrs, const std::vector<TensorType>& types) {
   CaseCommon common;
   for (const TensorType& t : types) common.inputs.emplace_back(t);
   const AnyCase c{Attrs(std::move(attrs)), std::move(common)};

@@ -23,7 +23,7 @@ struct Sketch {
     return program.shares.back();
   }
   Slot slot(BufferId b) const { return {b, types[b]}; }
-  void step(std::vector<BufferId> reads, std::vector<BufferId> writes, bool in_place = false) {
+  void step(const std::vector<BufferId>& reads, const std::vector<BufferId>& writes, bool in_place = false) {
     StepBuilder s("step");
     std::vector<Token<float, Access::read>> r;
     for (const BufferId b : reads) r.push_back(s.read<float>(slot(b)));

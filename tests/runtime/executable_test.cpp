@@ -74,9 +74,9 @@ TEST(Executable, HandlesBindMemoryOfTheCaller) {
   std::vector<float> out(18, -1);
   const Index shape[] = {3, 6};
   exe.run({x.bind(in)}, {y.bind({DType::f32, shape, out.data()})});
-  for (int row = 0; row < 3; ++row) {
+  for (std::size_t row = 0; row < 3; ++row) {
     float sum = 0;
-    for (int i = 0; i < 6; ++i) sum += out[static_cast<std::size_t>(row * 6 + i)];
+    for (std::size_t i = 0; i < 6; ++i) sum += out[row * 6 + i];
     EXPECT_NEAR(sum, 1, 1e-6);
   }
   EXPECT_EQ(exe.output_shapes(std::vector{x.bind(in)}), (std::vector<std::vector<Index>>{{3, 6}}));

@@ -33,7 +33,7 @@ Value written_attention(Value q, Value k, Value v, bool causal, double scale) {
   Value scores = matmul(q, transpose(k, {0, 1, 3, 2})) * like(q, scale);
   if (causal) {
     Builder& b = *q.builder;
-    const Dim n = q.dim(2);
+    const Dim& n = q.dim(2);
     const Value row = iota(b, DType::i64, {n, 1}), column = iota(b, DType::i64, {1, n}, 1);
     scores = select(less_equal(column, row), scores, like(scores, -std::numeric_limits<double>::infinity()));
   }

@@ -10,7 +10,6 @@ namespace rlx::test {
 namespace {
 
 using Shape = std::vector<Index>;
-using testing::ElementsAre;
 
 TEST(Pitfalls, P1_P2_P3_P20_R14_CompiledOperandsStretchAnyWay) {
   const std::pair<Shape, Shape> pairs[] = {

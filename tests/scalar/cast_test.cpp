@@ -16,7 +16,7 @@ namespace rlx::test {
 namespace {
 
 // All codes of types of at most 16 bits; edges and drawn codes of the others.
-Tensor interesting(DType d) {
+Tensor interesting(DType d) {  // NOLINT(readability-function-size): a table of values
   const int width = bits(d);
   if (width <= 16 && d != DType::boolean) {
     Tensor t(d, {Index{1} << width});

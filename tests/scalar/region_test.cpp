@@ -123,7 +123,8 @@ TEST(ScalarRegion, P20_AnOperandThatIsNoSuffix) {
     const std::vector<Tensor> got =
         check(graph_of({x, row}, [](const Values& v) { return relu((v[0] + v[1]) * v[1] - v[0]); }), {x, row});
     for (std::size_t i = 0; i < 24; ++i) {
-      const double a = static_cast<double>(i), r = static_cast<double>(1 + i / 12 * 3 + i % 3);
+      const double a = static_cast<double>(i),
+                   r = static_cast<double>(1 + i / 12 * 3 + i % 3);  // NOLINT(bugprone-integer-division)
       EXPECT_EQ(reals(got[0])[i], (a + r) * r - a);
     }
   }
@@ -179,7 +180,8 @@ TEST(ScalarRegion, HalfBytesReshapesAndCoordinates) {
                                                  }),
                                         {x, y});
   for (std::size_t i = 0; i < 35; ++i) {
-    const double v = reals(x)[i], row = static_cast<double>(i / 7), low = static_cast<double>(i % 7) - 8;
+    const double v = reals(x)[i], row = static_cast<double>(i / 7),  // NOLINT(bugprone-integer-division)
+        low = static_cast<double>(i % 7) - 8;
     EXPECT_FLOAT_EQ(static_cast<float>(reals(got[0])[i]), static_cast<float>(v * v + row));
     EXPECT_EQ(wholes(got[1])[i], static_cast<Index>(row + low));
   }

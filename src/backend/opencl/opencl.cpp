@@ -267,6 +267,7 @@ class OpenclDevice final : public GpuDevice {
           },
           a);
       const auto offset = static_cast<std::int64_t>(p.offset);
+      // NOLINTNEXTLINE(bugprone-sizeof-expression,bugprone-multi-level-implicit-pointer-conversion): a handle is passed
       set(sizeof p.memory, &p.memory);
       set(sizeof offset, &offset);
     }

@@ -67,6 +67,7 @@ void each_varint(const WireFile& file, std::string_view list, F&& each);
 /// The same over fixed numbers of type T.
 template <class T, class F>
 void each_fixed(const WireFile& file, std::string_view list, F&& each) {
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): a position, not a text
   if (list.size() % sizeof(T) != 0) file.fail_at(list.data(), "a list of fixed numbers has a size that fits none");
   for (std::size_t i = 0; i < list.size(); i += sizeof(T)) {
     T v;

@@ -23,7 +23,7 @@ void best_of_lines(const LineBlock& b, Index extent, const T* x, Index* y) {
     const T* row = x + b.first + i * b.stride;
     for (Index k = 0; k < b.width; ++k) {
       const auto v = number_of(row[k]);
-      const bool nan = v != v && best[k] == best[k];
+      const bool nan = v != v && best[k] == best[k];  // NOLINT(misc-redundant-expression): NaN alone
       if (nan || (kind == ArgKind::max ? v > best[k] : v < best[k])) {
         best[k] = v;
         y[b.number + k] = i;

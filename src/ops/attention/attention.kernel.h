@@ -41,8 +41,10 @@ struct AttentionCall {
   long offset = 0, window = 0;
   long rows = 1;  // rows of one item: the queries of all heads that share a head of k and v, head by head
 
-  long group() const { return heads / kv_heads; }
-  long blocks() const { return (group() * queries + rows - 1) / rows; }  // items of one head of k and v
+  [[gnu::always_inline]] long group() const { return heads / kv_heads; }
+  [[gnu::always_inline]] long blocks() const {
+    return (group() * queries + rows - 1) / rows;
+  }  // items of one head of k and v
 };
 
 struct AttentionKernels {

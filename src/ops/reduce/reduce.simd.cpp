@@ -19,7 +19,7 @@ template <class A>
 struct Vector {
   static constexpr int pack_bytes = lanes * int{sizeof(A)};
   static constexpr int bytes = pack_bytes < register_bytes ? pack_bytes : register_bytes;
-  typedef A type __attribute__((vector_size(bytes)));
+  typedef A type __attribute__((vector_size(bytes)));  // NOLINT(modernize-use-using)
   static constexpr int count = pack_bytes / bytes;
   static constexpr int each = bytes / int{sizeof(A)};
 };
@@ -47,13 +47,13 @@ struct Multiply {
 struct Larger {
   template <class V>
   static void into(V& a, const V& b) {
-    a = ((b > a) | (b != b)) ? b : a;
+    a = ((b > a) | (b != b)) ? b : a;  // NOLINT(misc-redundant-expression): NaN alone
   }
 };
 struct Smaller {
   template <class V>
   static void into(V& a, const V& b) {
-    a = ((b < a) | (b != b)) ? b : a;
+    a = ((b < a) | (b != b)) ? b : a;  // NOLINT(misc-redundant-expression): NaN alone
   }
 };
 
@@ -110,7 +110,7 @@ static float number(StoredBF16 x) { return widen(x); }
 // 32 consecutive elements.
 template <class A, class S>
 static void load(const S* x, Pack<A>& p) {
-  typedef S From __attribute__((vector_size(sizeof(S) * Vector<A>::each)));
+  typedef S From __attribute__((vector_size(sizeof(S) * Vector<A>::each)));  // NOLINT(modernize-use-using)
   for (int i = 0; i < Vector<A>::count; ++i) {
     From from;
     __builtin_memcpy(&from, x + i * Vector<A>::each, sizeof from);
@@ -131,8 +131,8 @@ static void load(const StoredF16* x, Pack<A>& p) {
 }
 template <class A>
 static void load(const StoredBF16* x, Pack<A>& p) {
-  typedef unsigned short Half __attribute__((vector_size(register_bytes / 2)));
-  typedef unsigned Full __attribute__((vector_size(register_bytes)));
+  typedef unsigned short Half __attribute__((vector_size(register_bytes / 2)));  // NOLINT(modernize-use-using)
+  typedef unsigned Full __attribute__((vector_size(register_bytes)));            // NOLINT(modernize-use-using)
   constexpr int each = register_bytes / 4;
   float all[lanes];
   for (int i = 0; i < lanes; i += each) {

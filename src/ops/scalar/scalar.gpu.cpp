@@ -44,7 +44,7 @@ class Region {
   bool node(const Node& node, Id id, const Graph* body);
   std::optional<Text> iota(const IotaAttrs& a);
   Text load(std::size_t k);
-  bool refuse(std::string reason) {
+  bool refuse(std::string reason) const {
     if (n_.why) *n_.why = std::move(reason);
     return false;
   }

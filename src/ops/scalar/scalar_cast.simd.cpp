@@ -28,7 +28,7 @@ static inline To saturated(From x) {
                                            : width == 63 ? 0x1p63
                                                          : static_cast<double>(1ull << (width & 63)));
   constexpr To most = static_cast<To>(~0ull >> (64 - width)), least = has_sign ? static_cast<To>(-most - 1) : To(0);
-  if (!(x == x)) return 0;
+  if (!(x == x)) return 0;  // NOLINT(misc-redundant-expression): NaN alone
   if (x >= limit) return most;
   if (has_sign ? x < -limit : x <= From(0)) return least;
   return static_cast<To>(x);

@@ -14,7 +14,7 @@ namespace {
 // Whether `a` ranks above `b` by value alone; NaN is above all numbers.
 template <class N>
 bool above(N a, N b) {
-  return a > b || (a != a && b == b);
+  return a > b || (a != a && b == b);  // NOLINT(misc-redundant-expression): NaN alone
 }
 
 // The order of a line's elements: by value, then by place.
