@@ -349,12 +349,9 @@ void Parser::external(std::string_view message, TensorProto& t) {
                                : key == "length" ? &t.length
                                                  : nullptr;
   if (!to) return;  // `checksum` and what others add
-  if (!to->empty())
-    file_.fail_at(message.data(), fmt::format("external_data has {} twice",
-                                              quote(key)));  // NOLINT(bugprone-suspicious-stringview-data-usage)
-  if (value.empty())
-    file_.fail_at(message.data(), fmt::format("external_data has an empty {}",
-                                              quote(key)));  // NOLINT(bugprone-suspicious-stringview-data-usage)
+  const char* const position = message.data();
+  if (!to->empty()) file_.fail_at(position, fmt::format("external_data has {} twice", quote(key)));
+  if (value.empty()) file_.fail_at(position, fmt::format("external_data has an empty {}", quote(key)));
   *to = value;
 }
 
