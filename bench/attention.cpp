@@ -4,11 +4,9 @@
 #include "ops/attention/attention.h"
 
 #include <fmt/core.h>
-#include <immintrin.h>
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <functional>
 #include <string>
 #include <vector>
@@ -19,16 +17,12 @@
 #include "ir/builder.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/softmax/softmax.h"
+#include "probe.h"
 
 namespace {
 
 using namespace rlx;
-
-double thread_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
+using namespace rlx::bench;
 
 // Processor time, the best of many runs: other programs take the core now and then.
 double seconds(const std::function<void()>& work) {
@@ -42,51 +36,9 @@ double seconds(const std::function<void()>& work) {
   return best;
 }
 
-constexpr Index fma_rounds = 20'000;
-
-// Twelve chains of fma, all in registers; returns the operations.
-__attribute__((target("avx512f"))) double fma_512() {
-  __m512 sum[12];
-  for (int i = 0; i < 12; ++i) sum[i] = _mm512_set1_ps(static_cast<float>(i));
-  const __m512 a = _mm512_set1_ps(0.5f), b = _mm512_set1_ps(1.0f);
-  for (Index n = 0; n < fma_rounds; ++n) {
-#pragma GCC unroll 12
-    for (int i = 0; i < 12; ++i) sum[i] = _mm512_fmadd_ps(sum[i], a, b);
-  }
-  volatile float sink = 0;
-  for (const __m512 s : sum) sink = sink + _mm512_cvtss_f32(s);
-  return 12.0 * 32 * fma_rounds;
-}
-__attribute__((target("avx2,fma"))) double fma_256() {
-  __m256 sum[12];
-  for (int i = 0; i < 12; ++i) sum[i] = _mm256_set1_ps(static_cast<float>(i));
-  const __m256 a = _mm256_set1_ps(0.5f), b = _mm256_set1_ps(1.0f);
-  for (Index n = 0; n < fma_rounds; ++n) {
-#pragma GCC unroll 12
-    for (int i = 0; i < 12; ++i) sum[i] = _mm256_fmadd_ps(sum[i], a, b);
-  }
-  volatile float sink = 0;
-  for (const __m256 s : sum) sink = sink + _mm256_cvtss_f32(s);
-  return 12.0 * 16 * fma_rounds;
-}
-double multiply_add_128() {
-  __m128 sum[12];
-  for (int i = 0; i < 12; ++i) sum[i] = _mm_set1_ps(static_cast<float>(i));
-  const __m128 a = _mm_set1_ps(0.5f), b = _mm_set1_ps(1.0f);
-  for (Index n = 0; n < fma_rounds; ++n) {
-#pragma GCC unroll 12
-    for (int i = 0; i < 12; ++i) sum[i] = _mm_add_ps(_mm_mul_ps(sum[i], a), b);
-  }
-  volatile float sink = 0;
-  for (const __m128 s : sum) sink = sink + _mm_cvtss_f32(s);
-  return 12.0 * 8 * fma_rounds;
-}
-
 double peak() {
-  double flops = 0;
-  const auto probe = level() >= Level::v4 ? fma_512 : level() == Level::v3 ? fma_256 : multiply_add_128;
-  const double time = seconds([&] { flops = probe(); });
-  return flops / time;
+  const double time = seconds([] { probe(level()); });
+  return probe_flops(level()) / time;
 }
 
 // The step of the one node that `make` builds from inputs of these types, ready to run.

@@ -4,12 +4,10 @@
 #include "ops/matmul/matmul.h"
 
 #include <fmt/core.h>
-#include <immintrin.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <functional>
 #include <memory>
 #include <random>
@@ -20,70 +18,17 @@
 #include "core/levels.h"
 #include "device/makers.h"
 #include "ops/constant/constant.h"
+#include "probe.h"
 
 namespace {
 
 using namespace rlx;
+using namespace rlx::bench;
 
-// Processor time of this thread, so that other programs count less.
 double seconds(const std::function<void()>& work) {
-  const auto now = [] {
-    timespec t{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-  };
-  const double start = now();
+  const double start = thread_seconds();
   work();
-  return now() - start;
-}
-
-constexpr int chains = 12;  // enough to hide the latency
-constexpr long probe_steps = 200'000;
-volatile float probe_result;
-
-// Operations of one probe, which runs chains of multiply-add in registers.
-double probe_flops(Level level) {
-  const double lanes = level >= Level::v4 ? 16 : level == Level::v3 ? 8 : 4;
-  return 2.0 * chains * probe_steps * lanes;
-}
-
-[[gnu::target("avx512f")]] void probe_avx512() {
-  __m512 sum[chains];
-  for (__m512& s : sum) s = _mm512_set1_ps(0.5f);
-  const __m512 x = _mm512_set1_ps(0.999f);
-  for (long i = 0; i < probe_steps; ++i) {
-#pragma GCC unroll 12
-    for (int j = 0; j < chains; ++j) sum[j] = _mm512_fmadd_ps(sum[j], x, x);
-  }
-  for (const __m512& s : sum) probe_result = probe_result + _mm512_cvtss_f32(s);
-}
-
-[[gnu::target("avx2,fma")]] void probe_avx2() {
-  __m256 sum[chains];
-  for (__m256& s : sum) s = _mm256_set1_ps(0.5f);
-  const __m256 x = _mm256_set1_ps(0.999f);
-  for (long i = 0; i < probe_steps; ++i) {
-#pragma GCC unroll 12
-    for (int j = 0; j < chains; ++j) sum[j] = _mm256_fmadd_ps(sum[j], x, x);
-  }
-  for (const __m256& s : sum) probe_result = probe_result + _mm256_cvtss_f32(s);
-}
-
-void probe_sse() {
-  __m128 sum[chains];
-  for (__m128& s : sum) s = _mm_set1_ps(0.5f);
-  const __m128 x = _mm_set1_ps(0.999f);
-  for (long i = 0; i < probe_steps; ++i) {
-#pragma GCC unroll 12
-    for (int j = 0; j < chains; ++j) sum[j] = _mm_add_ps(_mm_mul_ps(sum[j], x), x);
-  }
-  for (const __m128& s : sum) probe_result = probe_result + _mm_cvtss_f32(s);
-}
-
-void probe(Level level) {
-  if (level >= Level::v4) return probe_avx512();
-  if (level == Level::v3) return probe_avx2();
-  probe_sse();
+  return thread_seconds() - start;
 }
 
 struct Free {

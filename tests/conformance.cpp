@@ -8,8 +8,38 @@
 #include "autodiff/gradient.h"
 #include "core/error.h"
 #include "ir/builder.h"
+#include "ir/op_table.h"
 
 namespace rlx::test {
+
+const std::vector<const OpDef*>& all_ops() {
+  static const std::vector<const OpDef*> all = [] {
+    std::vector<const OpDef*> list;
+    for (const OpFolder& f : op_folders()) {
+      for (const OpDef* op : f.ops()) list.push_back(op);
+    }
+    return list;
+  }();
+  return all;
+}
+
+std::vector<std::map<DType, DType>> variants(const AnyCase& c) {
+  std::vector<std::map<DType, DType>> all{{}};
+  if (!c.common.other_dtypes) return all;
+  bool real = false, integer = false;
+  for (const CaseInput& in : c.common.inputs) {
+    real |= in.type.dtype == DType::f32;
+    integer |= in.type.dtype == DType::i32;
+  }
+  if (real) {
+    for (const DType d : {DType::f64, DType::f16, DType::bf16}) all.push_back({{DType::f32, d}});
+  } else if (integer) {
+    for (const DType d : {DType::i64, DType::i16, DType::i8, DType::u64, DType::u32, DType::u16, DType::u8}) {
+      all.push_back({{DType::i32, d}});
+    }
+  }
+  return all;
+}
 
 namespace {
 

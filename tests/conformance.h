@@ -10,6 +10,12 @@
 
 namespace rlx::test {
 
+/// The ops of all folders.
+const std::vector<const OpDef*>& all_ops();
+/// The element types a case is repeated with, as maps for bind_case: {} first, then floats for f32, or integers for
+/// i32.
+std::vector<std::map<DType, DType>> variants(const AnyCase& c);
+
 /// A case with every symbol bound, and its graph.
 struct Bound {
   Graph graph;

@@ -12,6 +12,7 @@
 
 #include "device/makers.h"
 #include "ir/graph.h"
+#include "run_step.h"
 
 namespace rlx::test {
 
@@ -24,12 +25,6 @@ struct PlacedInput {
   PlacedInput(Tensor t, Index at, std::vector<Index> steps)
       : memory(std::move(t)), offset(at), strides(std::move(steps)) {}
 };
-
-/// The makers of the program.
-inline const MakerTable& cpu_makers() {
-  static const MakerTable table(cpu_maker_folders());
-  return table;
-}
 
 /// The node that is no input; there must be exactly one.
 inline const Node& only_node(const Graph& g) {

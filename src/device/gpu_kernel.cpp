@@ -151,29 +151,23 @@ std::string pointers(const GpuKernel& k, const GpuTarget& t) {
 
 }  // namespace
 
-const GpuTarget cuda_target{.name = "cuda",
-                            .prelude = cuda_prelude,
-                            .prelude_f64 = cuda_f64,
-                            .entry = "extern \"C\" __global__ void",
-                            .buffer = "",
-                            .shared = "__shared__ ",
-                            .size_open = "const ",
-                            .size_close = " ",
-                            .more_params = "",
-                            .ids = cuda_ids,
-                            .missing = {}};
+// HIP takes CUDA's words.
+static GpuTarget cuda_like(const char* name) {
+  return {.name = name,
+          .prelude = cuda_prelude,
+          .prelude_f64 = cuda_f64,
+          .entry = "extern \"C\" __global__ void",
+          .buffer = "",
+          .shared = "__shared__ ",
+          .size_open = "const ",
+          .size_close = " ",
+          .more_params = "",
+          .ids = cuda_ids,
+          .missing = {}};
+}
 
-const GpuTarget hip_target{.name = "hip",
-                           .prelude = cuda_prelude,
-                           .prelude_f64 = cuda_f64,
-                           .entry = "extern \"C\" __global__ void",
-                           .buffer = "",
-                           .shared = "__shared__ ",
-                           .size_open = "const ",
-                           .size_close = " ",
-                           .more_params = "",
-                           .ids = cuda_ids,
-                           .missing = {}};
+const GpuTarget cuda_target = cuda_like("cuda");
+const GpuTarget hip_target = cuda_like("hip");
 
 const GpuTarget opencl_target{
     .name = "opencl",

@@ -17,24 +17,6 @@ namespace {
 
 using Replace = std::map<DType, DType>;
 
-std::vector<Replace> variants(const AnyCase& c) {
-  std::vector<Replace> all{{}};
-  if (!c.common.other_dtypes) return all;
-  bool real = false, integer = false;
-  for (const CaseInput& in : c.common.inputs) {
-    real |= in.type.dtype == DType::f32;
-    integer |= in.type.dtype == DType::i32;
-  }
-  if (real) {
-    for (const DType d : {DType::f64, DType::f16, DType::bf16}) all.push_back({{DType::f32, d}});
-  } else if (integer) {
-    for (const DType d : {DType::i64, DType::i16, DType::i8, DType::u64, DType::u32, DType::u16, DType::u8}) {
-      all.push_back({{DType::i32, d}});
-    }
-  }
-  return all;
-}
-
 struct Tally {
   int run = 0;
   std::map<std::string, int> declined;  // by reason

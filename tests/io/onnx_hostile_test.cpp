@@ -1,43 +1,20 @@
 // ONNX files that lie: each is refused by an Error that says why, or read rightly, without more memory than the file.
+#include "io/onnx_hostile.h"
+
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 
-#include "core/error.h"
-#include "io/bounded.h"
-#include "io/onnx/onnx.h"
-#include "io/onnx_models.h"
-#include "ir/verify.h"
 #include "runtime/evaluate.h"
 
 namespace rlx::test {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr Index mebi = Index{1} << 20;
 
-Graph import_text(const std::string& bytes) { return import_onnx(bytes_of(bytes), "m"); }
-
-/// Whether the import of `bytes` throws an Error that contains `part`.
-bool refused(const std::string& bytes, std::string_view part) {
-  return refuses([&] { import_text(bytes); }, part);
-}
-
-/// Imports in a child with 128 MB and two seconds: what is wrong, or nothing. An empty `part` wants success.
-std::string bounded(const std::string& bytes, std::string_view part) {
-  return run_bounded(0, 1, 128 * mebi + 3 * static_cast<Index>(bytes.size()), [&](Index) -> std::string {
-    try {
-      verify(import_text(bytes));
-      return part.empty() ? "" : "it was accepted";
-    } catch (const Error& e) {
-      const std::string text = e.what();
-      return !part.empty() && text.find(part) != text.npos && text.size() < 20000 ? ""
-                                                                                  : "message: " + text.substr(0, 600);
-    }
-  });
-}
+std::string bounded(const std::string& bytes, std::string_view part) { return import_bounded(bytes, part, 128); }
 
 NodeText simple(const std::string& op, std::vector<std::string> attributes = {}) {
   return {op, {"x"}, {"y"}, std::move(attributes)};

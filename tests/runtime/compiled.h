@@ -17,10 +17,9 @@
 #include "conformance.h"
 #include "levels.h"
 #include "pitfalls.h"
+#include "runtime/programs.h"
 
 namespace rlx::test {
-
-inline const ExecutableOptions careful{.poison = true, .check = true};
 
 /// Options without any pass but legalise.
 inline CompileOptions unfused() {

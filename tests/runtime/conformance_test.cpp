@@ -8,22 +8,10 @@
 
 #include "backend/cpu/cpu_device.h"
 #include "core/error.h"
-#include "ir/op_table.h"
 #include "levels.h"
 
 namespace rlx::test {
 namespace {
-
-const std::vector<const OpDef*>& ops() {
-  static const std::vector<const OpDef*> all = [] {
-    std::vector<const OpDef*> list;
-    for (const OpFolder& f : op_folders()) {
-      for (const OpDef* op : f.ops()) list.push_back(op);
-    }
-    return list;
-  }();
-  return all;
-}
 
 class Compiled : public testing::TestWithParam<const OpDef*> {};
 
@@ -97,7 +85,7 @@ TEST_P(Compiled, CasesAtEveryLevel) {
   RecordProperty("compiled", compiled);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, Compiled, testing::ValuesIn(ops()),
+INSTANTIATE_TEST_SUITE_P(Ops, Compiled, testing::ValuesIn(all_ops()),
                          [](const auto& p) { return std::string(p.param->name()); });
 
 }  // namespace

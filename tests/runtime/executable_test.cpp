@@ -11,19 +11,12 @@
 #include "backend/cpu/cpu_device.h"
 #include "core/error.h"
 #include "runtime/evaluate.h"
+#include "runtime/programs.h"
 
 namespace rlx {
 namespace {
 
-const ExecutableOptions careful{.poison = true, .check = true};
-
-Tensor ramp(std::vector<Index> shape, double start = -1, double step = 0.37, DType dtype = DType::f32) {
-  Tensor t(dtype, std::move(shape));
-  std::vector<double> v(static_cast<std::size_t>(t.count()));
-  for (std::size_t i = 0; i < v.size(); ++i) v[i] = start + step * static_cast<double>(i % 23);
-  store<double>(t, v);
-  return t;
-}
+using test::careful, test::message, test::ramp;
 
 void expect_close(const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
   ASSERT_EQ(got.size(), want.size());
@@ -39,15 +32,6 @@ void expect_close(const std::vector<Tensor>& got, const std::vector<Tensor>& wan
 
 void expect_same(const Graph& g, const NamedTensors& in) {
   expect_close(cpu_session({.threads = 1}).compile(g, {}, careful).run(in), evaluate(g, in));
-}
-
-std::string message(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 // y = softmax(x w) for x [S,4].

@@ -10,28 +10,12 @@
 #include "core/thread_pool.h"
 #include "probe_ops.h"
 #include "runtime/evaluate.h"
+#include "runtime/programs.h"
 
 namespace rlx {
 namespace {
 
-const ExecutableOptions careful{.poison = true, .check = true};
-
-Tensor ramp(std::vector<Index> shape, double start = -1, double step = 0.37, DType dtype = DType::f32) {
-  Tensor t(dtype, std::move(shape));
-  std::vector<double> v(static_cast<std::size_t>(t.count()));
-  for (std::size_t i = 0; i < v.size(); ++i) v[i] = start + step * static_cast<double>(i % 23);
-  store<double>(t, v);
-  return t;
-}
-
-std::string message(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
+using test::careful, test::message, test::ramp;
 
 Executable compile(const Graph& g, const ExecutableOptions& options = careful) {
   return cpu_session({.threads = 1}).compile(g, {}, options);

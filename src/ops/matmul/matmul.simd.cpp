@@ -7,20 +7,13 @@ namespace {
 
 // Sums, operands and results of one type, in packs with a fused multiply-add (v2: without).
 template <class Pack, class T>
-struct Plain {
+struct Plain : FloatTile {
   using P = Pack;
   using In = T;
   using Out = T;
   using Left = T;
   using Right = T;
   using Sum = T;
-#if defined(__AVX512F__)
-  static constexpr int vectors = 4, rows = 6;
-#elif defined(__AVX2__)
-  static constexpr int vectors = 2, rows = 6;
-#else
-  static constexpr int vectors = 2, rows = 4;
-#endif
   static constexpr Index step = 1;
   static constexpr bool copies_left = false, plain_right = true, sums_are_results = true;
   static T left(const T* a, Index, Index) { return *a; }

@@ -57,18 +57,11 @@ inline void all_to_bf16(const float* sums, Bits16* to, Index n) {
 }
 
 // What both halves have in common: sums in f32.
-struct Half {
+struct Half : FloatTile {
   using P = F32;
   using In = Bits16;
   using Out = Bits16;
   using Sum = float;
-#if defined(__AVX512F__)
-  static constexpr int vectors = 4, rows = 6;
-#elif defined(__AVX2__)
-  static constexpr int vectors = 2, rows = 6;
-#else
-  static constexpr int vectors = 2, rows = 4;
-#endif
   static constexpr bool copies_left = true, sums_are_results = false;
 };
 

@@ -5,6 +5,17 @@
 
 namespace rlx::RLX_LEVEL {
 
+/// The tile of sums that the registers of a level hold beside operands: `rows` rows of `vectors` packs of floats.
+struct FloatTile {
+#if defined(__AVX512F__)
+  static constexpr int vectors = 4, rows = 6;
+#elif defined(__AVX2__)
+  static constexpr int vectors = 2, rows = 6;
+#else
+  static constexpr int vectors = 2, rows = 4;
+#endif
+};
+
 using Bits8 = unsigned char;
 using Bits16 = unsigned short;
 using Bits32 = unsigned int;
