@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <sstream>
 
 #include "backend/cpu/cpu_device.h"
 #include "backend/opencl/opencl.h"
 #include "cli/cli.h"
 #include "cli/version.h"
+#include "core/child_process.h"
 #include "core/levels.h"
 #include "core/thread_pool.h"
 #include "ir/op_table.h"
@@ -23,6 +25,21 @@ std::string processor() {
       return line.substr(std::min(line.size(), line.find(':') + 2));
   }
   return "unknown";
+}
+
+// A line for each OpenCL device. A driver may end the process that asks it (PoCL does where /sys is not mounted), so a
+// child asks.
+std::vector<std::string> opencl_lines() {
+  const ChildResult asked = run_in_child([] {
+    std::string text;
+    for (const DeviceProperties& d : opencl_devices()) text += fmt::format("{}: {}\n", d.name, d.description);
+    return text;
+  });
+  if (!asked.died.empty()) return {fmt::format("an OpenCL driver ended the process that asked it: {}", asked.died)};
+  std::vector<std::string> lines;
+  std::istringstream text(asked.text);
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
 }
 
 struct Facts {
@@ -42,9 +59,9 @@ Facts facts() {
     ++f.ops;
     f.kernels += !device->makers().find(op).empty();
   }
-  for (const DeviceProperties& d : opencl_devices()) {
-    f.devices += fmt::format("\n             {}: {}", d.name, d.description);
-    f.json_devices += (f.json_devices.empty() ? "" : ",") + json_string(d.name + ": " + d.description);
+  for (const std::string& line : opencl_lines()) {
+    f.devices += "\n             " + line;
+    f.json_devices += (f.json_devices.empty() ? "" : ",") + json_string(line);
   }
   return f;
 }

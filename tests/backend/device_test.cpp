@@ -240,8 +240,11 @@ TEST_F(OpenclDeviceTest, GroupsThatAreTooLargeAreADeviceError) {
   EXPECT_THROW(device_->compile(b.launch(1, Index{1} << 30, "  y[0] = 0;\n")), DeviceError);
 }
 
-TEST(Opencl, DevicesThatAreNotThereAreADeviceError) {
+TEST_F(OpenclDeviceTest, DevicesThatAreNotThereAreADeviceError) {
   EXPECT_THROW(open_opencl(opencl_devices().size()), DeviceError);
+}
+
+TEST(Device, LibrariesThatAreNotThereAreADeviceError) {
   EXPECT_THROW(Library({"libthat_is_not_there.so.1"}), DeviceError);
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <unordered_map>
 
+#include "core/child_process.h"
 #include "core/error.h"
 #include "device/view.h"
 #include "ir/op_table.h"
@@ -41,6 +42,15 @@ struct Opened {
   std::shared_ptr<GpuDevice> device;
   std::string why;
   Opened() {
+    // A driver that ends its process must not end the tests.
+    const ChildResult tried = run_in_child([] {
+      open_opencl();
+      return std::string();
+    });
+    if (tried.died.starts_with("signal")) {
+      why = "an OpenCL driver ended the process that opened it: " + tried.died;
+      return;
+    }
     try {
       device = open_opencl();
     } catch (const DeviceError& e) {
