@@ -50,10 +50,10 @@ Tensor numbers(DType d, std::vector<Index> shape, unsigned seed) {
   return t;
 }
 
-// A step with memory for all that it uses.
+// A step with memory for all that it uses; the left operand and the result are those of `shared`, if there is one.
 class Runner {
  public:
-  Runner(const Tensor& a, const Tensor& b, bool packed) {
+  Runner(const Tensor& a, const Tensor& b, bool packed, const Runner* shared = nullptr) {
     Builder g;
     const Value x = g.input("a", a.type()), y = packed ? constant(g, b) : g.input("b", b.type());
     graph_ = g.finish({matmul(x, y)});
@@ -71,7 +71,10 @@ class Runner {
       if (!u.packing && u.buffer < 2) std::memcpy(memory_.back().get(), (u.buffer == 0 ? a : b).bytes().data(), bytes);
     }
     std::size_t next = 0;
-    bound_ = std::make_unique<BoundStep>(step_, DimEnv{}, [&](BufferId) { return memory_[next++].get(); });
+    bound_ = std::make_unique<BoundStep>(step_, DimEnv{}, [&](BufferId id) {
+      const std::size_t i = next++;
+      return (shared && id != 1 ? shared->memory_ : memory_)[i].get();
+    });
   }
   void run() const { bound_->run({0, bound_->items()}); }
 
@@ -86,22 +89,31 @@ struct Size {
   Index m, k, n;
 };
 
-void measure(DType d, Size s, bool packed, double budget) {
-  const Runner runner(numbers(d, {s.m, s.k}, 1), numbers(d, {s.k, s.n}, 2), packed);
+// Over `weights` right operands in turn: enough of them are not in a cache when their turn comes.
+void measure(DType d, Size s, bool packed, double budget, int weights = 1) {
+  const Tensor left = numbers(d, {s.m, s.k}, 1);
+  std::vector<std::unique_ptr<Runner>> runners;
+  for (int i = 0; i < weights; ++i)
+    runners.push_back(std::make_unique<Runner>(left, numbers(d, {s.k, s.n}, 2 + static_cast<unsigned>(i)), packed,
+                                               i == 0 ? nullptr : runners.front().get()));
   const double flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.k) * static_cast<double>(s.n);
-  const int repeats = std::max(1, static_cast<int>(3e8 / flops / 4));
+  const int rounds = std::max(1, static_cast<int>(3e8 / flops / 4 / weights)), repeats = rounds * weights;
   double best = 1e9, best_probe = 1e9, spent = 0;
   for (int i = 0; i < 5 || spent < budget; ++i) {
     const double p = seconds([] { probe(level()); }), t = seconds([&] {
-                                                        for (int r = 0; r < repeats; ++r) runner.run();
+                                                        for (int r = 0; r < rounds; ++r) {
+                                                          for (const auto& w : runners) w->run();
+                                                        }
                                                       });
     best_probe = std::min(best_probe, p);
     best = std::min(best, t / repeats);
     spent += p + t;
   }
   const double rate = flops / best / 1e9, peak = probe_flops(level()) / best_probe / 1e9;
-  fmt::print("matmul {} {} {}x{}x{} {} gflops {:.1f} peak {:.1f} percent {:.1f}\n", name(d), level_name(level()), s.m,
-             s.k, s.n, packed ? "packed" : "loose", rate, peak, 100 * rate / peak);
+  const double bytes = static_cast<double>(s.k) * static_cast<double>(s.n) * static_cast<double>(storage_bytes(d, 1));
+  fmt::print("matmul {} {} {}x{}x{} {} weights {} gflops {:.1f} peak {:.1f} percent {:.1f} gbs {:.1f}\n", name(d),
+             level_name(level()), s.m, s.k, s.n, packed ? "packed" : "loose", weights, rate, peak, 100 * rate / peak,
+             bytes / best / 1e9);
 }
 
 }  // namespace
@@ -115,13 +127,17 @@ int main(int count, char** arguments) {
   try {
     if (args.size() > 1) force_level(parse_level(args[1].c_str()));
     const double budget = args.size() > 2 ? std::stod(args[2]) : 1;
-    constexpr Size sizes[] = {{1024, 1024, 1024}, {512, 512, 512}, {64, 64, 64},     {128, 384, 1536},
-                              {128, 1536, 384},   {128, 384, 384}, {128, 384, 1152}, {8, 384, 1536},
-                              {4, 384, 1536},     {2, 384, 1536},  {1, 384, 1536}};
+    constexpr Size sizes[] = {{2048, 2048, 2048}, {1024, 1024, 1024}, {512, 512, 512},  {256, 256, 256},
+                              {128, 128, 128},    {64, 64, 64},       {128, 384, 1536}, {128, 1536, 384},
+                              {128, 384, 384},    {128, 384, 1152},   {8, 384, 1536},   {4, 384, 1536},
+                              {2, 384, 1536},     {1, 384, 1536}};
     for (const Size& s : sizes) {
       measure(DType::f32, s, true, budget);
       measure(DType::f32, s, false, budget);
     }
+    for (const Size& s : {Size{128, 384, 1536}, Size{128, 1536, 384}, Size{16, 384, 1536}, Size{1, 384, 1536}})
+      measure(DType::f32, s, true, budget, 32);
+    for (const Size& s : {Size{1, 2048, 5632}, Size{1, 4096, 4096}}) measure(DType::f32, s, true, budget, 4);
     for (const DType d : {DType::bf16, DType::f16, DType::f64}) {
       measure(d, {512, 512, 512}, true, budget);
       measure(d, {128, 384, 1536}, true, budget);

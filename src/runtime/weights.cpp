@@ -46,9 +46,26 @@ std::shared_ptr<const DeviceMemory> WeightStore::find(const Tensor& constant, co
   return made;
 }
 
+// Weights lie one behind the other in blocks that the system backs by large pages: a run reads all of them, and with
+// small pages every page of a model costs a walk of the page table a run (nested ones on a virtual machine).
+std::shared_ptr<const DeviceMemory> WeightStore::place(Index bytes) {
+  constexpr Index block_bytes = Index{32} << 20, least = Index{64} << 10, alignment = 64;
+  if (!device_->info().host_memory || bytes < least || bytes > block_bytes / 2)
+    return std::make_shared<DeviceMemory>(*device_, bytes);
+  std::shared_ptr<const DeviceMemory> block = block_.lock();
+  if (!block || bytes > block->bytes() - used_) {
+    block = std::make_shared<DeviceMemory>(*device_, block_bytes);
+    block_ = block;
+    used_ = 0;
+  }
+  auto piece = std::make_shared<DeviceMemory>(std::move(block), used_, bytes);
+  used_ += (bytes + alignment - 1) / alignment * alignment;
+  return piece;
+}
+
 std::shared_ptr<const DeviceMemory> WeightStore::packed(const Tensor& constant, const Packing& packing) {
   return find(constant, packing.layout, [&] {
-    auto memory = std::make_shared<DeviceMemory>(*device_, packing.bytes);
+    const std::shared_ptr<const DeviceMemory> memory = place(packing.bytes);
     const auto size = static_cast<std::size_t>(packing.bytes);
     if (device_->info().host_memory) {
       packing.pack(constant, {memory->address(), size});

@@ -13,7 +13,12 @@ namespace rlx {
 class DeviceMemory {
  public:
   DeviceMemory(Device& device, Index bytes) : device_(&device), address_(device.allocate(bytes)), bytes_(bytes) {}
-  ~DeviceMemory() { device_->release(address_); }
+  /// A piece of a block, which it keeps alive.
+  DeviceMemory(std::shared_ptr<const DeviceMemory> block, Index offset, Index bytes)
+      : device_(block->device_), address_(block->address_ + offset), bytes_(bytes), block_(std::move(block)) {}
+  ~DeviceMemory() {
+    if (!block_) device_->release(address_);
+  }
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
   std::byte* address() const { return address_; }
@@ -23,6 +28,7 @@ class DeviceMemory {
   Device* device_;
   std::byte* address_;
   Index bytes_;
+  std::shared_ptr<const DeviceMemory> block_;
 };
 
 /// Keyed by storage and form; an entry lives while a program holds it. Safe to use from several threads.
@@ -45,10 +51,13 @@ class WeightStore {
   using Key = std::pair<const void*, std::string>;
   template <class Make>
   std::shared_ptr<const DeviceMemory> find(const Tensor& constant, const std::string& form, Make make);
+  std::shared_ptr<const DeviceMemory> place(Index bytes);
 
   Device* device_;
   mutable std::mutex lock_;
   std::map<Key, Entry> entries_;
+  std::weak_ptr<const DeviceMemory> block_;  // where the next weight goes
+  Index used_ = 0;                           // of the block
 };
 
 }  // namespace rlx

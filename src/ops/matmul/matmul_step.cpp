@@ -13,7 +13,7 @@ namespace {
 // Columns of an item: whole panels of every kernel.
 constexpr Index item_columns = 64;
 // Rows of an item. A matrix that is packed while it is multiplied is packed once an item, so items are higher there.
-constexpr Index packed_rows = 72, loose_rows = 144;
+constexpr Index packed_rows = 144, loose_rows = 144;
 // About 10 µs of multiplication on one core.
 constexpr Index call_flops = Index{1} << 20;
 

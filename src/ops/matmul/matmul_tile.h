@@ -48,6 +48,9 @@ struct Tile {
   Index c_row;
   Index steps, columns;
   bool first;
+  /// What is wanted next in the cache, and how far each step goes through it.
+  const char* ahead;
+  Index ahead_step;
 };
 
 // sums[R][V packs] = (first ? 0 : c) + sum over steps; packs beyond a panel's width read the next panels.
@@ -72,8 +75,12 @@ template <class E, int R, int V>
   }
   const typename E::Left* a = t.a;
   const typename E::Right* b = t.b;
+  const char* ahead = t.ahead;
+  const Index ahead_step = t.ahead_step;
   const Index a_row = t.a_row, a_step = t.a_step, b_step = t.b_step, b_panel = t.b_panel;
   for (Index k = t.steps; k > 0; --k, a += a_step, b += b_step) {
+    __builtin_prefetch(ahead, 0, 2);
+    ahead += ahead_step;
     decltype(E::load(b)) y[V];
 #pragma GCC unroll 16
     for (int j = 0; j < V; ++j) y[j] = E::load(b + j / E::vectors * b_panel + j % E::vectors * lanes);
@@ -153,6 +160,7 @@ void run_strips(Tile<E> t, Index rows) {
     pick_rows<E, E::rows>(t, height);
     t.a += height * t.a_row;
     t.c += height * t.c_row;
+    t.ahead += t.steps * t.ahead_step;
     rows -= height;
   }
 }
@@ -338,6 +346,7 @@ class Product {
     for (; columns > 0; columns -= B::width, t.c += B::width, b += B::width * m_.b_column) {
       pack_panel<E>(b, m_.b_inner, m_.b_column, m_.inner - k * E::step, t.steps, least(B::width, columns), right_);
       t.columns = least(B::width, columns);
+      t.ahead = reinterpret_cast<const char*>(right_);
       run_strips(t, rows);
     }
   }
@@ -345,8 +354,10 @@ class Product {
   // Few rows take panels abreast; many sweep one panel after the other, which then stays in the cache.
   static void run_wide(Tile<E> t, Index rows, Index columns) {
     const Index group = rows <= E::rows ? columns : Index{B::width};
+    t.ahead_step = least(64, B::width * Index{sizeof(typename E::Right)} / rounded_up(rows, E::rows));
     for (; columns > 0; columns -= group, t.c += group, t.b += t.b_panel) {
       t.columns = least(group, columns);
+      t.ahead = reinterpret_cast<const char*>(t.b + t.b_panel);
       run_strips(t, rows);
     }
   }
