@@ -4,6 +4,7 @@
 #include "ops/matmul/matmul.h"
 
 #include <fmt/core.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -36,8 +37,13 @@ struct Free {
 };
 using Memory64 = std::unique_ptr<std::byte, Free>;
 
+// Large pages, as the runtime's weights and arenas have them.
 Memory64 aligned(std::size_t bytes) {
-  return Memory64(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)));
+  constexpr std::size_t page = std::size_t{2} << 20;
+  const std::size_t room = (bytes + page) / page * page;
+  Memory64 memory(static_cast<std::byte*>(std::aligned_alloc(page, room)));
+  ::madvise(memory.get(), room, MADV_HUGEPAGE);
+  return memory;
 }
 
 Tensor numbers(DType d, std::vector<Index> shape, unsigned seed) {
