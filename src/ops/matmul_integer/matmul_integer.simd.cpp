@@ -1,14 +1,12 @@
 // Products of 8-bit integers, compiled once per level. With VNNI, one instruction adds four products of an unsigned and
 // a signed byte to a sum; an operand of the other sign is moved by 128, and the sums of the columns, which panels hold,
 // take back what that adds. Elsewhere elements are widened to 16 bits, whose products are summed in pairs without loss.
-#include "ops/matmul/matmul_tile.h"
 #include "ops/matmul_integer/matmul_integer.kernel.h"
+#include "ops/matmul_integer/matmul_integer_tile.h"
 
 namespace rlx::RLX_LEVEL {
 
 namespace {
-
-using Words = Wrapping<Bits32>;
 
 #if defined(__AVX512VNNI__)
 
@@ -53,22 +51,13 @@ struct Codes : FloatTile {
 
 #endif
 
-// As matmul_tile.h wants it.
-template <bool b_signed>
-struct Element : Codes<b_signed> {
-  using P = Words;
-  using Left = Bits32;
-  using Right = Bits32;
-  using Sum = Bits32;
-  static Words splat(const Bits32* a) { return splat_bits(*a); }
-  static Words load(const Bits32* b) { return load_bits(b); }
-};
-
 constexpr Index step = Codes<true>::step, width = FloatTile::vectors * Words::lanes;
 // Bits of an element in a step.
 constexpr int element_bits = 32 / static_cast<int>(step);
 // Sizes of blocks: rows and steps of the left operand, columns of sums.
 constexpr Index block_rows = 72, block_steps = 384, block_columns = 256;
+// Rows of sums lie so that they do not meet in the same lines of the cache.
+constexpr Index sums_row = block_columns + 16;
 static_assert(block_columns % width == 0);
 
 // `n` of the elements of a step, at this stride.
@@ -77,6 +66,25 @@ inline Bits32 join(const Bits8* x, Index stride, Index n, bool has_sign) {
   Bits32 all = 0;
   for (Index i = 0; i < (n < step ? n : step); ++i) all |= C::code(x[i * stride], has_sign) << (i * element_bits);
   return all;
+}
+
+// A pack of steps of adjacent elements.
+inline Words joined(const Bits8* x, bool has_sign) {
+  if constexpr (step == 4) {
+    Words all;
+    __builtin_memcpy(&all.v, x, sizeof all.v);
+    return all;
+  }
+#if defined(__AVX512F__)
+  const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
+  return {reinterpret_cast<Words::Vector>(has_sign ? _mm512_cvtepi8_epi16(b) : _mm512_cvtepu8_epi16(b))};
+#elif defined(__AVX2__)
+  const __m128i b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x));
+  return {reinterpret_cast<Words::Vector>(has_sign ? _mm256_cvtepi8_epi16(b) : _mm256_cvtepu8_epi16(b))};
+#else
+  const __m128i b = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(x));
+  return {reinterpret_cast<Words::Vector>(has_sign ? _mm_cvtepi8_epi16(b) : _mm_cvtepu8_epi16(b))};
+#endif
 }
 
 // --- the right operand ---
@@ -138,58 +146,64 @@ void pack(const void* b, bool b_signed, long b_inner, long b_column, long inner,
 
 // --- the whole product ---
 
-// f32(s) for i32 s.
-inline F32 to_f32(Words s) {
-#if defined(__AVX512F__)
-  return {_mm512_cvtepi32_ps(reinterpret_cast<__m512i>(s.v))};
-#elif defined(__AVX2__)
-  return {_mm256_cvtepi32_ps(reinterpret_cast<__m256i>(s.v))};
-#else
-  return {_mm_cvtepi32_ps(reinterpret_cast<__m128i>(s.v))};
-#endif
-}
-
 template <bool b_signed>
 class IntegerProduct {
-  using E = Element<b_signed>;
+  using E = Codes<b_signed>;
 
  public:
   explicit IntegerProduct(const IntegerArgs& args) : m_(args) {}
 
   void run() {
-    for (Index j = 0; j < m_.columns; j += block_columns) {
-      const Index columns = least(block_columns, m_.columns - j);
-      for (Index i = 0; i < m_.rows; i += block_rows) run_block(i, least(block_rows, m_.rows - i), j, columns);
+    steps_ = rounded_up(m_.inner, step);
+    for (Index i = 0; i < m_.rows; i += block_rows) {
+      const Index rows = least(block_rows, m_.rows - i);
+      if (steps_ <= block_steps) take_left(i, rows, 0, steps_);
+      for (Index j = 0; j < m_.columns; j += block_columns) run_block(i, rows, j, least(block_columns, m_.columns - j));
     }
   }
 
  private:
   void run_block(Index row, Index rows, Index column, Index columns) {
-    const Index steps = rounded_up(m_.inner, step);
-    Tile<E> t{};
-    t.c = sums_;
-    t.c_row = block_columns;
-    take_column_sums(steps, column, columns);
+    take_column_sums(column, columns);
+    IntegerTile t{
+        .a = left_, .sums = sums_, .sums_row = sums_row, .to = sums_, .to_row = sums_row, .correction = column_sums_};
+    if (!m_.finish.run) {
+      t.to = static_cast<Bits32*>(m_.c) + row * m_.c_row + column;
+      t.to_row = m_.c_row;
+    }
+    if (m_.scales.row) {
+      t.row = m_.scales.row + row;
+      t.column = m_.scales.column + column;
+      if (m_.scales.bias) t.bias = m_.scales.bias + column;
+    }
     Index k = 0;
     do {
+      t.steps = least(block_steps, steps_ - k);
       t.first = k == 0;
-      t.steps = least(block_steps, steps - k);
-      take_left(row, rows, k, t.steps);
-      t.a = left_;
+      t.last = k + t.steps == steps_;
       t.a_row = t.steps;
-      t.a_step = 1;
-      run_panels(t, rows, k, steps, column, columns);
+      if (steps_ > block_steps) take_left(row, rows, k, t.steps);
+      run_panels(t, rows, k, column, columns);
       k += t.steps;
-    } while (k < steps);
-    hand_over(row, rows, column, columns);
+    } while (k < steps_);
+    if (!m_.finish.run) return;
+    for (Index i = 0; i < rows; ++i) m_.finish.run(m_.finish.context, row + i, column, columns, sums_ + i * sums_row);
   }
 
   // Packed panels hold them; otherwise packing adds them up.
-  void take_column_sums(Index steps, Index column, Index columns) {
+  void take_column_sums(Index column, Index columns) {
     if (!m_.packed) return static_cast<void>(__builtin_memset(column_sums_, 0, sizeof column_sums_));
-    const auto* b = static_cast<const Bits32*>(m_.b) + (column / width + 1) * (steps + 1) * width - width;
-    for (Index j = 0; j < columns; j += width, b += (steps + 1) * width)
+    const Index panel = (steps_ + 1) * width;
+    const auto* b = static_cast<const Bits32*>(m_.b) + (column / width + 1) * panel - width;
+    for (Index j = 0; j < columns; j += width, b += panel) {
       __builtin_memcpy(column_sums_ + j, b, width * sizeof *b);
+      correct(column_sums_ + j);
+    }
+  }
+  // From the sums of a panel's columns to what is added to its products.
+  void correct(Bits32* sums) const {
+    const Bits32 by = E::correction(m_.a_signed);
+    for (Index j = 0; j < width; ++j) sums[j] *= by;
   }
 
   void take_left(Index row, Index rows, Index k, Index steps) {
@@ -209,87 +223,44 @@ class IntegerProduct {
     }
   }
 
-  void whole_steps(const Bits8* __restrict a, Index steps, Bits32 flip, Bits32* __restrict to) const {
-    if constexpr (step == 4) {
-      for (Index s = 0; s < steps; ++s) {
-        Bits32 all;
-        __builtin_memcpy(&all, a + s * 4, 4);
-        to[s] = all ^ flip;
-      }
-    } else if (m_.a_signed) {
-      for (Index s = 0; s < steps; ++s) to[s] = E::code(a[2 * s], true) | E::code(a[2 * s + 1], true) << 16;
-    } else {
-      for (Index s = 0; s < steps; ++s) to[s] = a[2 * s] | static_cast<Bits32>(a[2 * s + 1]) << 16;
-    }
+  void whole_steps(const Bits8* a, Index steps, Bits32 flip, Bits32* to) const {
+    Index s = 0;
+    for (; s + Words::lanes <= steps; s += Words::lanes)
+      store(to + s, Words{joined(a + s * step, m_.a_signed).v ^ splat_bits(flip).v});
+    for (; s < steps; ++s) to[s] = join<E>(a + s * step, 1, step, m_.a_signed) ^ flip;
   }
 
-  void run_panels(Tile<E> t, Index rows, Index k, Index steps, Index column, Index columns) {
-    t.b_step = width;
+  void run_panels(IntegerTile t, Index rows, Index k, Index column, Index columns) {
     if (m_.packed) {
-      t.b = static_cast<const Bits32*>(m_.b) + column / width * (steps + 1) * width + k * width;
-      t.b_panel = (steps + 1) * width;
+      t.b_panel = (steps_ + 1) * width;
+      t.b = static_cast<const Bits32*>(m_.b) + column / width * t.b_panel + k * width;
       // Few rows take panels abreast; many sweep one panel after the other, which then stays in the cache.
       const Index group = rows <= E::rows ? columns : width;
-      for (; columns > 0; columns -= group, t.c += group, t.b += t.b_panel) {
+      for (; columns > 0; columns -= group) {
         t.columns = least(group, columns);
-        run_strips(t, rows);
+        t.ahead = t.b + t.b_panel;
+        run_integer_strips<E>(t, rows);
+        move_columns(t, group, width);
       }
       return;
     }
     const Bits8* b = static_cast<const Bits8*>(m_.b) + k * step * m_.b_inner + column * m_.b_column;
-    t.b = right_;
-    for (Index j = 0; j < columns; j += width, t.c += width, b += width * m_.b_column) {
+    for (Index j = 0; j < columns; j += width, b += width * m_.b_column) {
       t.columns = least(width, columns - j);
       pack_panel<b_signed>(b, m_.b_inner, m_.b_column, m_.inner - k * step, t.steps, t.columns, right_,
                            column_sums_ + j);
-      run_strips(t, rows);
-    }
-  }
-
-  void hand_over(Index row, Index rows, Index column, Index columns) {
-    const Words correction = splat_bits(E::correction(m_.a_signed));
-    for (Index j = 0; j < columns; j += Words::lanes)
-      store(column_sums_ + j, Words{load_bits(column_sums_ + j).v * correction.v});
-    for (Index i = 0; i < rows; ++i) {
-      Bits32* const sums = sums_ + i * block_columns;
-      void* const memory = static_cast<Bits32*>(m_.c) + (row + i) * m_.c_row + column;
-      void* const to = m_.finish.run ? static_cast<void*>(sums) : memory;
-      if (m_.scales.row) {
-        scale(sums, m_.scales.row[row + i], column, columns, static_cast<float*>(to));
-      } else {
-        whole(sums, columns, static_cast<Bits32*>(to));
-      }
-      if (m_.finish.run) m_.finish.run(m_.finish.context, row + i, column, columns, to);
-    }
-  }
-
-  void whole(const Bits32* sums, Index columns, Bits32* to) const {
-    Index j = 0;
-    for (; j + Words::lanes <= columns; j += Words::lanes)
-      store(to + j, Words{load_bits(sums + j).v + load_bits(column_sums_ + j).v});
-    for (; j < columns; ++j) to[j] = sums[j] + column_sums_[j];
-  }
-
-  void scale(const Bits32* sums, float factor, Index column, Index columns, float* to) const {
-    const float *by = m_.scales.column + column, *bias = m_.scales.bias ? m_.scales.bias + column : nullptr;
-    const F32 f = RLX_LEVEL::splat(factor), zero = RLX_LEVEL::splat(0.0f);
-    for (Index j = 0; j < columns; j += F32::lanes) {
-      const Index n = columns - j;
-      const F32 s = to_f32(Words{load_bits(sums + j).v + load_bits(column_sums_ + j).v}) * f;
-      if (n >= F32::lanes) {
-        const F32 y = s * load(by + j);
-        store(to + j, bias ? y + load(bias + j) : y);
-      } else {
-        const F32 y = s * load(by + j, n, zero);
-        store(to + j, bias ? y + load(bias + j, n, zero) : y, n);
-      }
+      if (t.last) correct(column_sums_ + j);
+      t.b = t.ahead = right_;
+      run_integer_strips<E>(t, rows);
+      move_columns(t, width, width);
     }
   }
 
   const IntegerArgs& m_;
+  Index steps_ = 0;
   alignas(64) Bits32 left_[block_rows * block_steps];
   alignas(64) Bits32 right_[block_steps * width];
-  alignas(64) Bits32 sums_[block_rows * block_columns];
+  alignas(64) Bits32 sums_[block_rows * sums_row];
   alignas(64) Bits32 column_sums_[block_columns];
 };
 
