@@ -1,8 +1,10 @@
 // Measures steps of integer products on one thread against the peak of the instruction that they use at this level,
 // probed in the same run: probe and product take turns, and the best of each counts. Prints lines of `matmul-int8 A B
-// LEVEL MxKxN END gops G peak P percent Q`; END is `plain`, or `scaled` for factors of rows and columns and a bias.
+// LEVEL MxKxN END weights W gops G peak P percent Q gbs B`; END is `plain`, or `scaled` for factors of rows and columns
+// and a bias; W right operands take turns; B is how fast they are read, counting a byte a weight.
 #include <fmt/core.h>
 #include <immintrin.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -105,6 +107,15 @@ struct Free {
 };
 using Memory64 = std::unique_ptr<std::byte, Free>;
 
+// Large pages, as the runtime's weights and arenas have them.
+Memory64 aligned(std::size_t bytes) {
+  constexpr std::size_t page = std::size_t{2} << 20;
+  const std::size_t room = (bytes + page) / page * page;
+  Memory64 memory(static_cast<std::byte*>(std::aligned_alloc(page, room)));
+  ::madvise(memory.get(), room, MADV_HUGEPAGE);
+  return memory;
+}
+
 Tensor numbers(DType d, std::vector<Index> shape, unsigned seed) {
   Tensor t(d, std::move(shape));
   std::mt19937 random(seed);
@@ -172,7 +183,7 @@ class Runner {
     step_ = std::move(*step);
     for (const Use& u : step_.uses) {
       const auto bytes = static_cast<std::size_t>(u.packing ? u.packing->bytes : u.bytes.constant());
-      memory_.emplace_back(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)));
+      memory_.push_back(aligned(bytes));
       if (u.packing) u.packing->pack(weights, std::span(memory_.back().get(), bytes));
       if (!u.packing && u.buffer < result) std::memcpy(memory_.back().get(), held[u.buffer]->bytes().data(), bytes);
     }
@@ -186,22 +197,27 @@ class Runner {
   std::unique_ptr<BoundStep> bound_;
 };
 
-void measure(DType a, DType b, Size s, bool scaled, double budget) {
-  const Runner runner(a, b, s, scaled);
+// Over `weights` right operands in turn: enough of them are not in a cache when their turn comes.
+void measure(DType a, DType b, Size s, bool scaled, double budget, int weights = 1) {
+  std::vector<std::unique_ptr<Runner>> runners;
+  for (int i = 0; i < weights; ++i) runners.push_back(std::make_unique<Runner>(a, b, s, scaled));
   const double operations = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.k) * static_cast<double>(s.n);
-  const int repeats = std::max(1, static_cast<int>(3e8 / operations));
+  const int rounds = std::max(1, static_cast<int>(3e8 / operations / weights)), repeats = rounds * weights;
   double best = 1e9, best_probe = 1e9, spent = 0;
   for (int i = 0; i < 5 || spent < budget; ++i) {
     const double p = seconds([] { probe_integers(level()); }), t = seconds([&] {
-                                                                 for (int r = 0; r < repeats; ++r) runner.run();
+                                                                 for (int r = 0; r < rounds; ++r) {
+                                                                   for (const auto& w : runners) w->run();
+                                                                 }
                                                                });
     best_probe = std::min(best_probe, p);
     best = std::min(best, t / repeats);
     spent += p + t;
   }
   const double rate = operations / best / 1e9, peak = probe_operations(level()) / best_probe / 1e9;
-  fmt::print("matmul-int8 {} {} {} {}x{}x{} {} gops {:.1f} peak {:.1f} percent {:.1f}\n", name(a), name(b),
-             level_name(level()), s.m, s.k, s.n, scaled ? "scaled" : "plain", rate, peak, 100 * rate / peak);
+  fmt::print("matmul-int8 {} {} {} {}x{}x{} {} weights {} gops {:.1f} peak {:.1f} percent {:.1f} gbs {:.1f}\n", name(a),
+             name(b), level_name(level()), s.m, s.k, s.n, scaled ? "scaled" : "plain", weights, rate, peak,
+             100 * rate / peak, static_cast<double>(s.k) * static_cast<double>(s.n) / best / 1e9);
   std::fflush(stdout);
 }
 
@@ -224,6 +240,7 @@ int main(int count, char** arguments) {
       measure(DType::i8, DType::i8, s, false, budget);
       measure(DType::i8, DType::i8, s, true, budget);
     }
+    for (const Size& s : {Size{1, 2048, 5632}, Size{1, 4096, 4096}}) measure(DType::i8, DType::i8, s, true, budget, 8);
   } catch (const std::exception& e) {
     fmt::print(stderr, "matmul_int8: {}\n", e.what());
     return 1;

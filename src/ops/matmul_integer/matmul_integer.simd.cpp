@@ -55,7 +55,7 @@ constexpr Index step = Codes<true>::step, width = FloatTile::vectors * Words::la
 // Bits of an element in a step.
 constexpr int element_bits = 32 / static_cast<int>(step);
 // Sizes of blocks: rows and steps of the left operand, columns of sums.
-constexpr Index block_rows = 72, block_steps = 384, block_columns = 256;
+constexpr Index block_rows = 72, block_steps = 384, block_columns = 512;
 // Rows of sums lie so that they do not meet in the same lines of the cache.
 constexpr Index sums_row = block_columns + 16;
 static_assert(block_columns % width == 0);
@@ -236,9 +236,10 @@ class IntegerProduct {
       t.b = static_cast<const Bits32*>(m_.b) + column / width * t.b_panel + k * width;
       // Few rows take panels abreast; many sweep one panel after the other, which then stays in the cache.
       const Index group = rows <= E::rows ? columns : width;
+      t.ahead_step = least(64, width * 4 / rounded_up(rows, E::rows));
       for (; columns > 0; columns -= group) {
         t.columns = least(group, columns);
-        t.ahead = t.b + t.b_panel;
+        t.ahead = reinterpret_cast<const char*>(t.b + t.b_panel);
         run_integer_strips<E>(t, rows);
         move_columns(t, group, width);
       }
@@ -250,7 +251,8 @@ class IntegerProduct {
       pack_panel<b_signed>(b, m_.b_inner, m_.b_column, m_.inner - k * step, t.steps, t.columns, right_,
                            column_sums_ + j);
       if (t.last) correct(column_sums_ + j);
-      t.b = t.ahead = right_;
+      t.b = right_;
+      t.ahead = reinterpret_cast<const char*>(right_);
       run_integer_strips<E>(t, rows);
       move_columns(t, width, width);
     }

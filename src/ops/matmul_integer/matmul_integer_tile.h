@@ -28,7 +28,8 @@ struct IntegerTile {
   Index a_row;
   const Bits32* b;  // [steps][panel width], panels `b_panel` words apart
   Index b_panel;
-  const Bits32* ahead;  // memory that is needed soon
+  const char* ahead;  // what is wanted next in the cache, and how far each step goes through it
+  Index ahead_step;
   Index steps, columns;
   Bits32* sums;  // [rows][sums_row]: where sums wait between blocks of steps
   Index sums_row;
@@ -85,7 +86,6 @@ inline __attribute__((always_inline)) void finish_tile(const IntegerTile& t, con
 template <class E, int R, int V>
 [[gnu::noinline]] void run_integer_tile(const IntegerTile& t) {
   constexpr Index lanes = Words::lanes, width = E::vectors * lanes;
-  constexpr int unroll = R * V >= 8 ? 4 : 1;
   Words sum[R][V];
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
@@ -101,31 +101,20 @@ template <class E, int R, int V>
   }
   if (t.last) prefetch_results<R, V>(t);
   const Bits32 *a = t.a, *b = t.b;
-  const char* ahead = reinterpret_cast<const char*>(t.ahead);
-  const Index a_row = t.a_row, b_panel = t.b_panel;
-  const auto step = [&](int u) __attribute__((always_inline)) {
+  const char* ahead = t.ahead;
+  const Index a_row = t.a_row, b_panel = t.b_panel, ahead_step = t.ahead_step;
+  for (Index k = t.steps; k > 0; --k, ++a, b += width) {
+    __builtin_prefetch(ahead, 0, 2);
+    ahead += ahead_step;
     Words y[V];
 #pragma GCC unroll 16
-    for (int j = 0; j < V; ++j) y[j] = load_bits(b + u * width + j / E::vectors * b_panel + j % E::vectors * lanes);
+    for (int j = 0; j < V; ++j) y[j] = load_bits(b + j / E::vectors * b_panel + j % E::vectors * lanes);
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i) {
-      const Words x = splat_bits(a[i * a_row + u]);
+      const Words x = splat_bits(a[i * a_row]);
 #pragma GCC unroll 16
       for (int j = 0; j < V; ++j) sum[i][j] = E::multiply_add(x, y[j], sum[i][j]);
     }
-  };
-  Index k = t.steps;
-  for (; k >= unroll; k -= unroll, a += unroll, b += unroll * width) {
-#pragma GCC unroll 8
-    for (int u = 0; u < unroll; ++u) step(u);
-    if constexpr (R >= 4) {  // else the panels of these steps take all the bandwidth
-      __builtin_prefetch(ahead, 0, 2);
-      __builtin_prefetch(ahead + 64, 0, 2);
-      ahead += 128;
-    }
-  }
-  if constexpr (unroll > 1) {
-    for (; k > 0; --k, ++a, b += width) step(0);
   }
   const bool whole = t.columns >= V * lanes;
   if (!t.last) {
@@ -197,7 +186,7 @@ void run_integer_strips(IntegerTile t, Index rows) {
   for (Index strips = rounded_up(rows, E::rows); strips > 0; --strips) {
     const Index height = rounded_up(rows, strips);
     pick_integer_rows<E, E::rows>(t, height);
-    t.ahead += t.steps / 4 * 32;
+    t.ahead += t.steps * t.ahead_step;
     t.a += height * t.a_row;
     t.sums += height * t.sums_row;
     t.to = static_cast<Bits32*>(t.to) + height * t.to_row;
