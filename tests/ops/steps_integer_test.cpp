@@ -104,7 +104,7 @@ TEST(IntegerSteps, NothingSaturatesAt16Bits) {
 }
 
 // Nearest, ties to even, and the largest magnitude is 127 of either sign: at every level, wherever in the row it is.
-TEST(QuantizeRowsSteps, TiesGoToEvenInEveryLane) {
+TEST(QuantizeRowsSteps, P31_TiesGoToEvenInEveryLane) {
   at_every_level([] {
     for (const Index columns : {1, 5, 16, 37, 130}) {
       std::vector<double> v(static_cast<std::size_t>(columns)), want(v.size());
