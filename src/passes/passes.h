@@ -21,7 +21,8 @@ Graph simplify_algebra(const Graph& g, PassContext& context);
 Graph lower_precision(const Graph& g, PassContext& context);
 
 /// Where CompileOptions::matmul_dtype is i8: products of f32 values with a constant matrix in 8-bit integers. Weights
-/// become symmetric codes with a scale a column, the other operand codes with a scale a row (quantize_rows) when run.
+/// become symmetric codes with a scale a column, the other operand codes with scale and zero point a row
+/// (quantize_rows) when run.
 /// Matrices of fewer than 4,096 weights, sums of fewer than 32 products, weights that are not finite, and what
 /// CompileOptions::quantise refuses stay f32. Comes after merge-matmuls and absorb-layout, before the fusions.
 Graph quantise_products(const Graph& g, PassContext& context);

@@ -58,18 +58,20 @@ class ProductQuantiser {
     const Node& n = g_.nodes[id];
     if (n.op != &matmul_op || n.results[0].dtype != DType::f32) return std::nullopt;
     const auto attrs = n.attrs.as<MatmulAttrs>();
-    const Tensor* const w = constant_matrix(g_, n);
-    if (!w || attrs.transpose_a) return std::nullopt;
-    if (w->count() < least_weights || w->shape()[attrs.transpose_b ? 1 : 0] < least_inner) return std::nullopt;
+    const Tensor* const weights = constant_matrix(g_, n);
+    if (!weights || attrs.transpose_a) return std::nullopt;
+    if (weights->count() < least_weights || weights->shape()[attrs.transpose_b ? 1 : 0] < least_inner)
+      return std::nullopt;
     if (context_.options.quantise && !context_.options.quantise(product_name(g_, id))) return std::nullopt;
-    const auto q = quantise(*w, attrs.transpose_b);
+    const auto q = quantise(*weights, attrs.transpose_b);
     if (!q) {
       context_.remark(product_name(g_, id) + " has weights that are not finite");
       return std::nullopt;
     }
     ++changed;
-    const QuantizedRows x = quantize_rows(r.operands(id)[0]);
-    const Value sums = matmul_integer(x.codes, constant(r.builder(), q->codes), {false, attrs.transpose_b});
+    const QuantizedRows x = quantize_rows(r.operands(id)[0], true);
+    const Value w = constant(r.builder(), q->codes);
+    const Value sums = matmul_integer(x.codes, w, *x.zero, {false, attrs.transpose_b});
     return Values{cast(sums, DType::f32) * x.scale * constant(r.builder(), q->scales)};
   }
   std::size_t changed = 0;

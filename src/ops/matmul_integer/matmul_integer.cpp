@@ -8,13 +8,14 @@
 #include "ops/reduce/reduce.h"
 #include "ops/reshape/reshape.h"
 #include "ops/scalar/scalar.h"
+#include "ops/transpose/transpose.h"
 
 namespace rlx {
 
 namespace {
 
 TensorType matmul_integer_infer(const MatmulAttrs& a, InferContext& c) {
-  require(c.in.size() == 2, "{} operands are given, expected 2", c.in.size());
+  require(c.in.size() == 2 || c.in.size() == 3, "{} operands are given, expected 2 or 3", c.in.size());
   const TensorType &x = c.in[0], &y = c.in[1];
   for (std::size_t i = 0; i < 2; ++i) {
     const TensorType& t = c.in[i];
@@ -28,16 +29,27 @@ TensorType matmul_integer_infer(const MatmulAttrs& a, InferContext& c) {
       c.broadcast(std::span(x.dims).first(x.dims.size() - 2), std::span(y.dims).first(y.dims.size() - 2));
   dims.push_back(x.dim(a.transpose_a ? -1 : -2));
   dims.push_back(y.dim(a.transpose_b ? -2 : -1));
+  if (c.in.size() == 3) {
+    const TensorType& z = c.in[2];
+    require(z.dtype == x.dtype && !z.encoding && z.rank() == static_cast<Index>(dims.size()),
+            "zero points are {}, expected {} of rank {}", z.text(), name(x.dtype), dims.size());
+    for (std::size_t i = 0; i + 1 < dims.size(); ++i) c.equal(z.dims[i], dims[i], "sizes of the zero points");
+    c.equal(z.dims.back(), 1, "last size of the zero points");
+  }
   return {DType::i32, std::move(dims)};
 }
 
 Value matmul_integer_definition(const MatmulAttrs& a, const DefineArgs& d) {
-  return matmul(cast(d[0], DType::i32), cast(d[1], DType::i32), a);
+  const Value x = cast(d[0], DType::i32), y = cast(d[1], DType::i32);
+  if (d.in.size() == 2) return matmul(x, y, a);
+  const Value rows = a.transpose_a ? transpose_last(x) : x;
+  return matmul(rows - cast(d[2], DType::i32), y, {false, a.transpose_b});
 }
 
 void matmul_integer_reference(const MatmulAttrs& a, const RefArgs& r) {
   if (r.out[0].count() == 0) return;
   const std::vector<std::int64_t> x = load<std::int64_t>(r.in[0]), y = load<std::int64_t>(r.in[1]);
+  const std::vector<std::int64_t> zeros = r.in.size() == 3 ? load<std::int64_t>(r.in[2]) : std::vector<std::int64_t>();
   std::vector<std::int64_t> z(static_cast<std::size_t>(r.out[0].count()));
   const auto &xs = r.in[0].shape(), &ys = r.in[1].shape(), &zs = r.out[0].shape();
   const Index m = zs[zs.size() - 2], n = zs.back(), k = xs[xs.size() - (a.transpose_a ? 2 : 1)];
@@ -49,12 +61,13 @@ void matmul_integer_reference(const MatmulAttrs& a, const RefArgs& r) {
   };
   walk<3>(batch, {strides(xs), strides(ys), strides(zs)}, [&](const auto& at) {
     for (Index i = 0; i < m; ++i) {
+      const std::int64_t zero = zeros.empty() ? 0 : zeros[static_cast<std::size_t>(at[2] / n + i)];
       for (Index j = 0; j < n; ++j) {
         std::int64_t& sum = z[static_cast<std::size_t>(at[2] + i * n + j)];
         for (Index q = 0; q < k; ++q) {
           const Index p = at[0] + (a.transpose_a ? q * m + i : i * k + q);
           const Index s = at[1] + (a.transpose_b ? j * k + q : q * n + j);
-          sum += x[static_cast<std::size_t>(p)] * y[static_cast<std::size_t>(s)];
+          sum += (x[static_cast<std::size_t>(p)] - zero) * y[static_cast<std::size_t>(s)];
         }
       }
     }
@@ -97,6 +110,12 @@ std::vector<Case<MatmulAttrs>> matmul_integer_cases() {
       add({}, in(x, {b, s, 9}), in(y, {9, 3}));
       add({}, in(x, {2, 1, 3, 4}), in(y, {3, 4, 2}));
       add({}, in(x, {3, z}), in(y, {z, 2}));
+      for (const bool ta : {false, true}) {
+        add({ta, false}, in(x, ta ? std::vector<Dim>{2, 9, s} : std::vector<Dim>{2, s, 9}), in(y, {9, 70}));
+        cases.back().common.inputs.push_back(in(x, {2, s, 1}));
+      }
+      add({}, in(x, {1, 3, 5}), in(y, {4, 5, 6}));
+      cases.back().common.inputs.push_back(in(x, {4, 3, 1}));
     }
   }
   return cases;
@@ -109,7 +128,11 @@ std::vector<Failure<MatmulAttrs>> matmul_integer_failures() {
       {{}, {i({8}), i({8, 16})}, "operand 0 is i8[8], expected rank 2 or more: reshape a vector to one row"},
       {{}, {i({4, 8}), {DType::i16, {8, 2}}}, "operand 1 is i16[8,2], expected i8 or u8"},
       {{}, {{DType::f32, {4, 8}}, i({8, 2})}, "operand 0 is f32[4,8], expected i8 or u8"},
-      {{}, {i({2, 2})}, "1 operands are given, expected 2"},
+      {{}, {i({2, 2})}, "1 operands are given, expected 2 or 3"},
+      {{}, {i({4, 8}), i({8, 2}), {DType::u8, {4, 1}}}, "zero points are u8[4,1], expected i8 of rank 2"},
+      {{}, {i({4, 8}), i({8, 2}), i({4})}, "zero points are i8[4], expected i8 of rank 2"},
+      {{}, {i({4, 8}), i({8, 2}), i({4, 2})}, "last size of the zero points: 2 is not 1"},
+      {{}, {i({4, 8}), i({8, 2}), i({3, 1})}, "sizes of the zero points: 3 is not 4"},
   };
 }
 
@@ -120,12 +143,14 @@ Value code_sum(Value x, Index axis) { return sum(cast(x, DType::i32), {axis}, tr
 
 constinit const Op<MatmulAttrs> matmul_integer_op{{
     .name = "matmul_integer",
-    .doc = "Matrix product of 8-bit integers, summed in i32: c[..,i,j] = sum over k of a[..,i,k] * b[..,k,j]. Operands "
-           "are i8 or u8, each its own, of rank 2 or more; transposes and batch axes as in matmul. Products are exact; "
-           "sums wrap modulo 2^32, which takes more than 33,000 of them. K of 0 gives zeros. No gradient.",
+    .doc =
+        "Matrix product of 8-bit integers, summed in i32: c[..,i,j] = sum over k of a[..,i,k] * b[..,k,j]. Operands "
+        "are i8 or u8, each its own, of rank 2 or more; transposes and batch axes as in matmul. A third operand holds "
+        "zero points of rows, of a's type and [..,M,1], which are subtracted from a. Products are exact; sums wrap "
+        "modulo 2^32, which takes more than 33,000 of them. K of 0 gives zeros. No gradient.",
     .infer = matmul_integer_infer,
     .definition = matmul_integer_definition,
-    .vjp = [](const MatmulAttrs&, const VjpArgs&) -> Grads { return {std::nullopt, std::nullopt}; },
+    .vjp = [](const MatmulAttrs&, const VjpArgs& v) -> Grads { return Grads(v.in.size()); },
     .reference = matmul_integer_reference,
     .cases = matmul_integer_cases,
     .failures = matmul_integer_failures,
@@ -142,6 +167,10 @@ Value matmul_integer(Value a, Value b, MatmulAttrs attrs) {
   if (row) dims.erase(dims.end() - 2);
   if (column) dims.pop_back();
   return row || column ? reshape(c, dims) : c;
+}
+
+Value matmul_integer(Value a, Value b, Value row_zero, MatmulAttrs attrs) {
+  return a.builder->emit_one(matmul_integer_op, attrs, {a, b, row_zero});
 }
 
 Value matmul_integer(Value a, Value b, std::optional<Value> a_zero, std::optional<Value> b_zero) {

@@ -17,9 +17,12 @@ std::optional<Step> integer_maker(const StepArgs& n) {
   const auto plan = plan_integer_product(n, n.node.attrs.as<MatmulAttrs>(), n.in[0], n.in[1], n.out[0].type);
   if (!plan) return {};
   if (!n.out[0].dense()) return n.decline("matmul_integer writes dense rows");
+  IntegerEnd end;
+  if (n.in.size() == 3) end.row_zeros = n.in[2];
+  if (end.row_zeros && !end.row_zeros->dense()) return n.decline("zero points of rows are dense");
   StepBuilder s("matmul_integer");
-  const auto out = s.write<std::byte>(n.out[0]);
-  return integer_step(s, *plan, {.out = out});
+  end.out = s.write<std::byte>(n.out[0]);
+  return integer_step(s, *plan, std::move(end));
 }
 
 // A fusion node around an integer product.
@@ -145,6 +148,11 @@ std::optional<Step> fused_integer_maker(const StepArgs& n) {
   const auto plan = plan_integer_product(n, node.attrs.as<MatmulAttrs>(), *a, *b, node.results[0]);
   if (!plan) return {};
   IntegerEnd end;
+  if (node.operands.size() == 3) {
+    const Slot* const zeros = body.input(node.operands[2]);
+    if (!zeros || !zeros->dense()) return n.decline("zero points of rows are a dense input of the body");
+    end.row_zeros = *zeros;
+  }
   end.scaling = body.take_scaling();
   StepBuilder s(end.scaling ? "matmul_integer_scaled" : "matmul_integer_fused");
   if (body.is_done()) {

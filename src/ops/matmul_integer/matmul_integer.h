@@ -6,13 +6,16 @@
 
 namespace rlx {
 
-/// Operands of type i8 or u8, each its own; the result is i32.
+/// Operands of type i8 or u8, each its own, and perhaps zero points of the rows of the first; the result is i32.
 extern const Op<MatmulAttrs> matmul_integer_op;
 
 /// [..,M,K] times [..,K,N] in i32, batch axes broadcast. A vector counts as one row on the left and as one column on
 /// the right, and the axis that was added is not in the result. Throws Error for a rank-0 operand, a transposed vector,
 /// and what the op refuses.
 Value matmul_integer(Value a, Value b, MatmulAttrs attrs = {});
+
+/// (a - zero) times b, where `zero` has the type of `a` and the sizes of the result with 1 for the last.
+Value matmul_integer(Value a, Value b, Value row_zero, MatmulAttrs attrs);
 
 /// (a - a_zero) times (b - b_zero), exactly, modulo 2^32: the product of the codes, corrected by the sums of rows and
 /// columns. Zero points have the type of their operand: `a_zero` holds one element, or one a row as [..,M,1]; `b_zero`

@@ -26,6 +26,8 @@ struct IntegerArgs {
   const void* a = nullptr;
   long a_row = 0, a_inner = 0;
   bool a_signed = false, b_signed = false;
+  /// Subtracted from the elements of each row of `a`, and of their type; null: nothing is.
+  const void* row_zeros = nullptr;
   /// Panels as pack() makes them, when `packed`; otherwise a matrix with these strides.
   const void* b = nullptr;
   long b_inner = 0, b_column = 0;

@@ -157,6 +157,7 @@ class IntegerProduct {
     steps_ = rounded_up(m_.inner, step);
     for (Index i = 0; i < m_.rows; i += block_rows) {
       const Index rows = least(block_rows, m_.rows - i);
+      take_row_factors(i, rows);
       if (steps_ <= block_steps) take_left(i, rows, 0, steps_);
       for (Index j = 0; j < m_.columns; j += block_columns) run_block(i, rows, j, least(block_columns, m_.columns - j));
     }
@@ -165,8 +166,13 @@ class IntegerProduct {
  private:
   void run_block(Index row, Index rows, Index column, Index columns) {
     take_column_sums(column, columns);
-    IntegerTile t{
-        .a = left_, .sums = sums_, .sums_row = sums_row, .to = sums_, .to_row = sums_row, .correction = column_sums_};
+    IntegerTile t{.a = left_,
+                  .sums = sums_,
+                  .sums_row = sums_row,
+                  .to = sums_,
+                  .to_row = sums_row,
+                  .column_sums = column_sums_,
+                  .row_factors = row_factors_};
     if (!m_.finish.run) {
       t.to = static_cast<Bits32*>(m_.c) + row * m_.c_row + column;
       t.to_row = m_.c_row;
@@ -197,13 +203,13 @@ class IntegerProduct {
     const auto* b = static_cast<const Bits32*>(m_.b) + (column / width + 1) * panel - width;
     for (Index j = 0; j < columns; j += width, b += panel) {
       __builtin_memcpy(column_sums_ + j, b, width * sizeof *b);
-      correct(column_sums_ + j);
     }
   }
-  // From the sums of a panel's columns to what is added to its products.
-  void correct(Bits32* sums) const {
-    const Bits32 by = E::correction(m_.a_signed);
-    for (Index j = 0; j < width; ++j) sums[j] *= by;
+  // Moving an operand by 128 and the zero points of rows change sums by a multiple of the column's sum.
+  void take_row_factors(Index row, Index rows) {
+    const auto* const zeros = static_cast<const Bits8*>(m_.row_zeros);
+    for (Index i = 0; i < rows; ++i)
+      row_factors_[i] = E::correction(m_.a_signed) - (zeros ? number(zeros[row + i], m_.a_signed) : 0);
   }
 
   void take_left(Index row, Index rows, Index k, Index steps) {
@@ -250,7 +256,6 @@ class IntegerProduct {
       t.columns = least(width, columns - j);
       pack_panel<b_signed>(b, m_.b_inner, m_.b_column, m_.inner - k * step, t.steps, t.columns, right_,
                            column_sums_ + j);
-      if (t.last) correct(column_sums_ + j);
       t.b = right_;
       t.ahead = reinterpret_cast<const char*>(right_);
       run_integer_strips<E>(t, rows);
@@ -264,6 +269,7 @@ class IntegerProduct {
   alignas(64) Bits32 right_[block_steps * width];
   alignas(64) Bits32 sums_[block_rows * sums_row];
   alignas(64) Bits32 column_sums_[block_columns];
+  Bits32 row_factors_[block_rows];
 };
 
 void multiply(const IntegerArgs& m) {

@@ -64,6 +64,7 @@ struct IntegerRun {
   std::vector<DimToken> batch, a_batch, b_batch;
   DimToken rows, inner, columns, a_row, a_inner, b_inner, b_column;
   std::optional<Scaling> scaling;
+  std::optional<Token<std::byte, Access::read>> row_zeros;
   std::optional<Token<std::byte, Access::write>> out;
   std::shared_ptr<const region::Program> stage;
 
@@ -132,6 +133,7 @@ struct IntegerRun {
       args.scales = {m[scaling->row].data() + row, m[scaling->column].data() + at.column,
                      scaling->bias ? m[*scaling->bias].data() + at.column : nullptr};
     }
+    if (row_zeros) args.row_zeros = m[*row_zeros].data() + row;
     const Finish finish{give, first, args.c_row};
     if (give) {
       args.finish = {Finish::run, &finish};
@@ -157,6 +159,8 @@ Step integer_step(StepBuilder& s, const ProductPlan& p, IntegerEnd end) {
     scaling = Scaling{s.read<float>(end.scaling->row), s.read<float>(end.scaling->column), {}};
     if (end.scaling->bias) scaling->bias = s.read<float>(*end.scaling->bias);
   }
+  std::optional<Token<std::byte, Access::read>> row_zeros;
+  if (end.row_zeros) row_zeros = s.read<std::byte>(*end.row_zeros);
   IntegerRun run{&integer_kernels(),
                  p.a.type.dtype == DType::i8,
                  p.b.type.dtype == DType::i8,
@@ -174,6 +178,7 @@ Step integer_step(StepBuilder& s, const ProductPlan& p, IntegerEnd end) {
                  s.dim(p.b_inner),
                  s.dim(p.b_column),
                  std::move(scaling),
+                 row_zeros,
                  end.out,
                  std::move(end.stage)};
   const Dim matrices = product(p.batch);

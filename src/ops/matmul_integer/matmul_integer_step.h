@@ -18,6 +18,7 @@ struct IntegerEnd {
   std::optional<Token<std::byte, Access::write>> out = {};
   std::shared_ptr<const region::Program> stage = nullptr;
   std::optional<IntegerScaling> scaling = {};
+  std::optional<Slot> row_zeros = {};  // dense
 };
 
 /// Nothing, with a reason in `n.why`, when the kernels do not take these operands. `kernel` of the plan stays null.

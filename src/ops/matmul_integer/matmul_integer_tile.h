@@ -36,7 +36,8 @@ struct IntegerTile {
   bool first, last;
   void* to;  // results, behind the last block
   Index to_row;
-  const Bits32* correction;  // added to the sums of a column
+  const Bits32* column_sums;
+  const Bits32* row_factors;  // of the columns' sums: what is added to the sums of a row
   const float *row, *column, *bias;
 };
 
@@ -61,13 +62,13 @@ inline __attribute__((always_inline)) void finish_tile(const IntegerTile& t, con
 #pragma GCC unroll 16
   for (int j = 0; j < V; ++j) {
     const Index at = j * lanes, n = t.columns - at;
-    const Words correction = load_bits(t.correction + at);
+    const Words column = load_bits(t.column_sums + at);
     const F32 by = scaled ? factors(t.column + at, n) : zero;
     const F32 bias = scaled && t.bias ? factors(t.bias + at, n) : zero;
     float* to = static_cast<float*>(t.to) + at;
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i, to += t.to_row) {
-      const Words all{sum[i][j].v + correction.v};
+      const Words all{sum[i][j].v + column.v * splat_bits(t.row_factors[i]).v};
       F32 y = as_floats(all);
       if constexpr (scaled) {
         y = to_f32(all) * splat(t.row[i]) * by;
@@ -148,7 +149,7 @@ inline void move_columns(IntegerTile& t, Index by, Index width) {
   t.b += by / width * t.b_panel;
   t.sums += by;
   t.to = static_cast<Bits32*>(t.to) + by;
-  t.correction += by;
+  t.column_sums += by;
   if (t.row) t.column += by;
   if (t.bias) t.bias += by;
 }
@@ -190,6 +191,7 @@ void run_integer_strips(IntegerTile t, Index rows) {
     t.a += height * t.a_row;
     t.sums += height * t.sums_row;
     t.to = static_cast<Bits32*>(t.to) + height * t.to_row;
+    t.row_factors += height;
     if (t.row) t.row += height;
     rows -= height;
   }

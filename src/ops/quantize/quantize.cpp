@@ -172,7 +172,7 @@ void dequantize_reference(const QuantizeAttrs& a, const RefArgs& r) {
 
 constexpr double least_row = 0x1p-120;  // of the largest magnitude; below it the inverse of the scale may overflow
 
-std::vector<TensorType> rows_infer(const NoAttrs&, InferContext& c) {
+std::vector<TensorType> rows_infer(const QuantizeRowsAttrs& a, InferContext& c) {
   require(c.in.size() == 1, "{} operands are given, expected 1", c.in.size());
   const TensorType& x = c.in[0];
   require(!x.encoding && is_arithmetic_float(x.dtype) && x.dtype != DType::f64, "x is {}, expected f32, f16 or bf16",
@@ -180,18 +180,58 @@ std::vector<TensorType> rows_infer(const NoAttrs&, InferContext& c) {
   require(x.rank() >= 1, "x is {}, expected rank 1 or more", x.text());
   require(x.dim(-1).bounds().hi > 0, "the rows of {} have no elements", x.text());
   at_most(c, 1, x.dim(-1), "size of a row");
-  return {x.with(DType::i8), x.with(DType::f32).with(-1, 1)};
+  const TensorType scale = x.with(DType::f32).with(-1, 1);
+  if (!a.zero_point) return {x.with(DType::i8), scale};
+  return {x.with(DType::u8), scale, scale.with(DType::u8)};
 }
 
-Values rows_definition(const NoAttrs&, const DefineArgs& d) {
+// Codes 0 to 255 of the numbers between the ends of a row and 0.
+Values zero_point_definition(Value x) {
+  const Value none = like(x, 0), most = like(x, 255);
+  const Value low = minimum(min(x, {-1}, true), none), range = maximum(max(x, {-1}, true), none) - low;
+  const Value inverse = select(less(range, like(range, least_row)), none, most / range);
+  const Value zero = round((none - low) * inverse), codes = round(x * inverse) + zero;
+  return {cast(minimum(maximum(codes, none), most), DType::u8), range / most,
+          cast(minimum(maximum(zero, none), most), DType::u8)};
+}
+
+Values rows_definition(const QuantizeRowsAttrs& a, const DefineArgs& d) {
   const Value x = widen(d[0]);
+  if (a.zero_point) return zero_point_definition(x);
   const Value most = max(abs(x), {-1}, true);
   const Value inverse = select(less(most, like(most, least_row)), like(most, 0), like(most, 127) / most);
   const Value q = round(x * inverse);
   return {cast(minimum(maximum(q, like(q, -127)), like(q, 127)), DType::i8), most / like(most, 127)};
 }
 
-void rows_reference(const NoAttrs&, const RefArgs& r) {
+void zero_point_reference(const RefArgs& r) {
+  const std::vector<double> x = load<double>(r.in[0]);
+  const Index columns = r.in[0].shape().back(), rows = r.out[1].count();
+  std::vector<double> codes(x.size()), scales, zeros;
+  for (Index i = 0; i < rows; ++i) {
+    const auto row = std::span(x).subspan(static_cast<std::size_t>(i * columns), static_cast<std::size_t>(columns));
+    double low = 0, high = 0;
+    for (const double v : row) {
+      low = std::isnan(v) || std::isnan(low) ? std::nan("") : std::min(low, v);
+      high = std::max(high, v);
+    }
+    const double range = static_cast<double>(static_cast<float>(high - low));
+    const bool usable = range >= least_row && std::isfinite(range);
+    const double inverse = usable ? static_cast<double>(static_cast<float>(255 / range)) : 0;
+    const auto nearest = [&](double v) { return std::nearbyint(static_cast<double>(static_cast<float>(v * inverse))); };
+    const double zero = usable ? std::clamp(nearest(-low), 0.0, 255.0) : 0;
+    for (std::size_t j = 0; j < row.size(); ++j)
+      codes[static_cast<std::size_t>(i * columns) + j] = usable ? std::clamp(nearest(row[j]) + zero, 0.0, 255.0) : 0;
+    scales.push_back(range / 255);
+    zeros.push_back(zero);
+  }
+  store(r.out[0], codes);
+  store(r.out[1], scales);
+  store(r.out[2], zeros);
+}
+
+void rows_reference(const QuantizeRowsAttrs& a, const RefArgs& r) {
+  if (a.zero_point) return zero_point_reference(r);
   const std::vector<double> x = load<double>(r.in[0]);
   const Index columns = r.in[0].shape().back(), rows = r.out[1].count();
   std::vector<double> codes(x.size()), scales(static_cast<std::size_t>(rows));
@@ -287,19 +327,25 @@ std::vector<Case<QuantizeAttrs>> dequantize_cases() {
   return cases;
 }
 
-std::vector<Case<NoAttrs>> rows_cases() {
+std::vector<Case<QuantizeRowsAttrs>> rows_cases() {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   const Dim b = Dim::symbol("B", 1, 8), s = Dim::symbol("S", 1, 40), z = Dim::symbol("Z", 0, 8);
-  std::vector<Case<NoAttrs>> cases;
+  std::vector<Case<QuantizeRowsAttrs>> cases;
   const auto add = [&](CaseInput x, std::vector<double> codes, std::vector<double> scales) {
     CaseCommon c = common({std::move(x)}, {});
+    if (codes.empty()) cases.push_back({{true}, c});
     if (!codes.empty()) c.expected = {std::move(codes), std::move(scales)};
-    cases.push_back({{}, std::move(c)});
+    cases.push_back({{false}, std::move(c)});
   };
   // 127 is the largest code of either sign; halves go to even; a row of zeros has scale 0; what is not a number shows
   // in the scale.
   add(given(DType::f32, {5, 4}, {127, 0.5, 1.5, -2.5, -254, 1, 3, 5, 0, 0, -0.0, 0, nan, 1, 2, 3, inf, 1, -1, 2}),
       {127, 0, 2, -2, -127, 0, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {1, 2, 0, nan, inf});
+  // Ends -51 and 204 with scale 1, ties to even before the zero point; 0 is an end of rows of one sign.
+  CaseCommon c =
+      common({given(DType::f32, {4, 4}, {-51, 204, 0.5, 1.5, 510, 2, 4, 255, -255, -2, -3, 0, nan, 1, 2, 3})}, {});
+  c.expected = {{0, 255, 51, 53, 255, 1, 2, 128, 0, 253, 252, 255, 0, 0, 0, 0}, {1, 2, 1, nan}, {51, 0, 255, 0}};
+  cases.push_back({{true}, std::move(c)});
   for (const DType d : {DType::f32, DType::f16, DType::bf16}) {
     add(CaseInput(d, {b, s, 7}), {}, {});
     add(CaseInput(d, {3, 300}), {}, {});
@@ -371,21 +417,23 @@ constinit const Op<QuantizeAttrs> dequantize_op{{
     .failures = dequantize_failures,
 }};
 
-constinit const Op<NoAttrs> quantize_rows_op{{
+constinit const Op<QuantizeRowsAttrs> quantize_rows_op{{
     .name = "quantize_rows",
     .doc =
-        "Codes i8 of every row (the last axis) and their scale, f32[..,1], by the row's largest magnitude m: scale = m "
-        "/ 127, code = round(x * (127 / m)), ties to even. A row with m below 2^-120 has codes 0; one that holds NaN "
-        "or an infinity has codes 0 there and a scale that says so, so that products with it are not finite. f32, "
-        "f16, bf16. No gradient.",
+        "Integer codes of every row (the last axis) and their scale, f32[..,1]. Codes i8 by the row's largest "
+        "magnitude m: scale = m / 127, code = round(x * (127 / m)), ties to even. With `zero_point` codes u8 between "
+        "low = min(x, 0) and high = max(x, 0): scale = r / 255 with r = high - low, zero = round(-low * (255 / r)), "
+        "code = round(x * (255 / r)) + zero, cut to 0..255, and the zeros, u8[..,1], are a third result. A row with "
+        "m or r below 2^-120 has codes 0; one that holds NaN or an infinity, or whose r overflows, has codes 0 and a "
+        "scale that says so, so that products with it are not finite. f32, f16, bf16. No gradient.",
     .infer = rows_infer,
     .definition = rows_definition,
-    .vjp = [](const NoAttrs&, const VjpArgs&) -> Grads { return {std::nullopt}; },
+    .vjp = [](const QuantizeRowsAttrs&, const VjpArgs&) -> Grads { return {std::nullopt}; },
     .reference = rows_reference,
     .cases = rows_cases,
     .failures =
         [] {
-          return std::vector<Failure<NoAttrs>>{
+          return std::vector<Failure<QuantizeRowsAttrs>>{
               {{}, {{DType::i32, {2, 3}}}, "x is i32[2,3], expected f32, f16 or bf16"},
               {{}, {{DType::f32, {}}}, "x is f32[], expected rank 1 or more"},
               {{}, {{DType::f32, {3, 0}}}, "the rows of f32[3,0] have no elements"},
@@ -406,9 +454,11 @@ Value dequantize(Value x, Value scale, std::optional<Value> zero, QuantizeAttrs 
   return emit(dequantize_op, x, scale, zero, attrs);
 }
 
-QuantizedRows quantize_rows(Value x) {
-  const Values r = x.builder->emit(quantize_rows_op, Attrs(NoAttrs{}), std::vector<Value>{x});
-  return {r[0], r[1]};
+QuantizedRows quantize_rows(Value x, bool zero_point) {
+  const Values r = x.builder->emit(quantize_rows_op, Attrs(QuantizeRowsAttrs{zero_point}), std::vector<Value>{x});
+  QuantizedRows q{r[0], r[1]};
+  if (zero_point) q.zero = r[2];
+  return q;
 }
 
 std::span<const OpDef* const> quantize_ops() {

@@ -1,6 +1,8 @@
 // Steps of quantize, dequantize and quantize_rows on the CPU. The first two run as regions of their definitions.
 #include "ops/quantize/quantize.h"
 
+#include <algorithm>
+
 #include "device/step.h"
 #include "ir/outline.h"
 #include "ops/quantize/quantize.kernel.h"
@@ -12,22 +14,32 @@ namespace {
 
 std::optional<Step> rows_step(const StepArgs& n) {
   const TensorType& t = n.in[0].type;
-  if (!n.in[0].dense() || !n.out[0].dense() || !n.out[1].dense())
+  if (!n.in[0].dense() || !std::ranges::all_of(n.out, [](const Slot& s) { return s.dense(); }))
     return n.decline("quantize_rows reads and writes dense rows");
-  const auto kernel = quantize_rows_kernels().rows[static_cast<int>(t.dtype) - static_cast<int>(DType::f32)];
+  const int type = static_cast<int>(t.dtype) - static_cast<int>(DType::f32);
   StepBuilder s("quantize_rows");
   const auto x = s.read<std::byte>(n.in[0]);
-  const auto codes = s.write<signed char>(n.out[0]);
+  const auto codes = s.write<std::byte>(n.out[0]);
   const auto scales = s.write<float>(n.out[1]);
   const auto cols = s.dim(t.dim(-1));
   const Index bytes = bits(t.dtype) / 8;
   s.flops(t.count() * 3);
-  return s.run(n.out[1].type.count(), ceildiv(32768, max(t.dim(-1), 1)),
-               [=](const Memory& m, const DimValues& d, Range r) {
-                 const Index c = d[cols];
-                 kernel(m[x].data() + r.begin * c * bytes, m[codes].data() + r.begin * c, m[scales].data() + r.begin,
-                        r.end - r.begin, c);
-               });
+  const Dim grain = ceildiv(32768, max(t.dim(-1), 1));
+  if (n.node.attrs.as<QuantizeRowsAttrs>().zero_point) {
+    const auto zeros = s.write<unsigned char>(n.out[2]);
+    const auto kernel = quantize_rows_kernels().zero_point_rows[type];
+    return s.run(n.out[1].type.count(), grain, [=](const Memory& m, const DimValues& d, Range r) {
+      const Index c = d[cols], at = r.begin;
+      kernel(m[x].data() + at * c * bytes, reinterpret_cast<unsigned char*>(m[codes].data() + at * c),
+             m[scales].data() + at, m[zeros].data() + at, r.end - at, c);
+    });
+  }
+  const auto kernel = quantize_rows_kernels().rows[type];
+  return s.run(n.out[1].type.count(), grain, [=](const Memory& m, const DimValues& d, Range r) {
+    const Index c = d[cols], at = r.begin;
+    kernel(m[x].data() + at * c * bytes, reinterpret_cast<signed char*>(m[codes].data() + at * c),
+           m[scales].data() + at, r.end - at, c);
+  });
 }
 
 static_assert(static_cast<int>(DType::f16) == static_cast<int>(DType::f32) + 1 &&

@@ -21,7 +21,11 @@ struct QuantizeAttrs {
 };
 extern const Op<QuantizeAttrs> quantize_op, dequantize_op;
 
-extern const Op<NoAttrs> quantize_rows_op;
+struct QuantizeRowsAttrs {
+  bool zero_point = false;  // codes are u8 between the row's ends, not i8 around 0
+  static void fields(auto& a, auto&& f) { f("zero_point", a.zero_point); }
+};
+extern const Op<QuantizeRowsAttrs> quantize_rows_op;
 
 /// Codes of `x`: round(x / scale) + zero, nearest, ties to even, saturated. `zero` has the type of the result.
 Value quantize(Value x, Value scale, std::optional<Value> zero, QuantizeAttrs attrs);
@@ -30,10 +34,12 @@ Value dequantize(Value x, Value scale, std::optional<Value> zero, QuantizeAttrs 
 
 /// Codes and scales of rows, the last axis.
 struct QuantizedRows {
-  Value codes;  // i8, of the shape of x
-  Value scale;  // f32, last axis 1
+  Value codes;                     // i8, or u8 with zero points, of the shape of x
+  Value scale;                     // f32, last axis 1
+  std::optional<Value> zero = {};  // u8, last axis 1
 };
-/// Symmetric codes by the largest magnitude of each row, which becomes 127.
-QuantizedRows quantize_rows(Value x);
+/// Symmetric codes by the largest magnitude of each row, which becomes 127; or, with zero points, codes 0 to 255 for
+/// the smallest to the largest element, 0 among them.
+QuantizedRows quantize_rows(Value x, bool zero_point = false);
 
 }  // namespace rlx

@@ -9,6 +9,9 @@ struct QuantizeRowsKernels {
   /// By element type (f32, f16, bf16): codes and scales of rows of a dense matrix, cols > 0; see quantize_rows. A row's
   /// bits depend on that row only.
   void (*rows[3])(const void* x, signed char* codes, float* scales, long rows, long cols);
+  /// The same with zero points.
+  void (*zero_point_rows[3])(const void* x, unsigned char* codes, float* scales, unsigned char* zeros, long rows,
+                             long cols);
 };
 
 }  // namespace rlx

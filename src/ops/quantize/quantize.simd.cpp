@@ -60,7 +60,83 @@ static void quantize_rows_of(const void* from, signed char* codes, float* scales
   }
 }
 
+// --- with zero points ---
+
+struct Ends {
+  float low, high;  // 0 among them
+  bool has_nan;
+};
+
+template <class T>
+static Ends ends_of(const T* x, Index cols) {
+  constexpr Index lanes = F32::lanes;
+  const F32 zero = splat(0.0f);
+  F32 low[4] = {zero, zero, zero, zero}, high[4] = {zero, zero, zero, zero};
+  Mask nan = less(zero, zero);
+  const auto take = [&](int i, F32 v) __attribute__((always_inline)) {
+    low[i] = min_or_second(v, low[i]);
+    high[i] = max_or_second(v, high[i]);
+    nan = nan | unordered(v, v);
+  };
+  Index c = 0;
+  for (; c + 4 * lanes <= cols; c += 4 * lanes) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) take(i, load(x + c + i * lanes));
+  }
+  for (; c + lanes <= cols; c += lanes) take(0, load(x + c));
+  if (c < cols) take(1, load(x + c, cols - c, zero));
+  const F32 bottom = min_or_second(min_or_second(low[0], low[1]), min_or_second(low[2], low[3]));
+  const F32 top = max_or_second(max_or_second(high[0], high[1]), max_or_second(high[2], high[3]));
+  return {fold(bottom, [](float a, float b) { return b < a ? b : a; }),
+          fold(top, [](float a, float b) { return a < b ? b : a; }), any(nan)};
+}
+
+// The nearest integers, ties to even, of numbers of less than 2^15 in magnitude, plus `zero`, cut to 0..255.
+static void store_codes(unsigned char* to, F32 a, int zero) {
+#if defined(__AVX512F__)
+  const __m512i all = _mm512_add_epi32(_mm512_cvtps_epi32(a.v), _mm512_set1_epi32(zero));
+  const __m512i positive = _mm512_max_epi32(all, _mm512_setzero_si512());
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtusepi32_epi8(positive));
+#elif defined(__AVX2__)
+  const __m256i all = _mm256_add_epi32(_mm256_cvtps_epi32(a.v), _mm256_set1_epi32(zero));
+  const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packus_epi16(words, words));
+#else
+  const __m128i all = _mm_add_epi32(_mm_cvtps_epi32(a.v), _mm_set1_epi32(zero));
+  const __m128i words = _mm_packs_epi32(all, all);
+  const int four = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
+  __builtin_memcpy(to, &four, sizeof four);
+#endif
+}
+
+template <class T>
+static void zero_point_rows_of(const void* from, unsigned char* codes, float* scales, unsigned char* zeros, long rows,
+                               long cols) {
+  const T* x = static_cast<const T*>(from);
+  for (Index r = 0; r < rows; ++r, x += cols, codes += cols) {
+    const Ends ends = ends_of(x, cols);
+    const float range = ends.has_nan ? __builtin_nanf("") : ends.high - ends.low;
+    scales[r] = range / 255.0f;
+    zeros[r] = 0;
+    if (!(range >= 0x1p-120f && range <= 0x1.fffffep127f)) {
+      __builtin_memset(codes, 0, static_cast<unsigned long>(cols));
+      continue;
+    }
+    const F32 inverse = splat(255.0f / range);
+    unsigned char last[F32::lanes];
+    store_codes(last, splat(-ends.low) * inverse, 0);
+    zeros[r] = last[0];
+    const int zero = last[0];
+    Index c = 0;
+    for (; c + F32::lanes <= cols; c += F32::lanes) store_codes(codes + c, load(x + c) * inverse, zero);
+    if (c == cols) continue;
+    store_codes(last, load(x + c, cols - c, splat(0.0f)) * inverse, zero);
+    __builtin_memcpy(codes + c, last, static_cast<unsigned long>(cols - c));
+  }
+}
+
 const QuantizeRowsKernels quantize_rows_kernels{
-    .rows = {quantize_rows_of<float>, quantize_rows_of<StoredF16>, quantize_rows_of<StoredBF16>}};
+    .rows = {quantize_rows_of<float>, quantize_rows_of<StoredF16>, quantize_rows_of<StoredBF16>},
+    .zero_point_rows = {zero_point_rows_of<float>, zero_point_rows_of<StoredF16>, zero_point_rows_of<StoredBF16>}};
 
 }  // namespace rlx::RLX_LEVEL
