@@ -217,6 +217,31 @@ TEST(FusedIntegerMatmul, ARowAloneHasTheBitsOfTheRowAmongOthers) {
   });
 }
 
+// Zero points of rows, subtracted by the kernel: every bit of the definition, at every level, packed or not, scaled.
+TEST(FusedIntegerMatmul, ZeroPointsOfRows) {
+  for (const DType d : {DType::u8, DType::i8}) {
+    for (const DType e : {DType::u8, DType::i8}) {
+      const Tensor w = codes(e, {130, 70}, 1), a = codes(d, {80, 130}, 2), z = codes(d, {80, 1}, 3);
+      const Tensor row = numbers(DType::f32, {80, 1}, 4), column = numbers(DType::f32, {70}, 5);
+      for (const bool packed : {false, true}) {
+        Builder g;
+        const Value x = g.input("x", a.type()), zero = g.input("z", z.type());
+        const Value r = g.input("r", row.type()), c = g.input("c", column.type());
+        std::vector<Tensor> in{a, z, row, column};
+        if (!packed) in.push_back(w);
+        const Value y = packed ? constant(g, w) : g.input("w", w.type());
+        const Graph plain = g.finish({scaled({matmul_integer(x, y, zero, MatmulAttrs{}), r, c, c}) + c});
+        const Graph one = fused_by_pass(plain);
+        const Tensor want = evaluate(plain, in)[0];
+        at_every_level([&] {
+          EXPECT_TRUE(identical(by_steps(plain, in, {}, 2)[0], want));
+          EXPECT_TRUE(identical(by_steps(one, in, {}, 2)[0], want));
+        });
+      }
+    }
+  }
+}
+
 // Codes with zero points: (a - za)(b - zb), by hand.
 TEST(MatmulInteger, ZeroPointsByHand) {
   Builder g;
