@@ -6,8 +6,6 @@ import onnx
 from onnx import TensorProto as T
 from onnx import helper, numpy_helper
 
-import onnx_operator_cases
-
 
 # --- exported models ---
 
@@ -169,9 +167,9 @@ def write_external(folder):
 
 # --- small models ---
 
-def write_operators(path):
+def write_operators(path, cases):
     arrays = {}
-    for name, model, inputs, outputs in onnx_operator_cases.all_cases():
+    for name, model, inputs, outputs in cases.all_cases():
         assert f"{name}/model" not in arrays, name
         arrays[f"{name}/model"] = np.frombuffer(model.SerializeToString(), dtype=np.uint8)
         for n, a in inputs.items():

@@ -22,6 +22,7 @@ struct BenchArguments {
   std::vector<std::string> dims;
   int threads = 0, runs = 50;
   bool steps = false, json = false, bf16 = false;
+  std::string precision = "f32";
 };
 
 double ms(Clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
@@ -63,8 +64,8 @@ void bench(const BenchArguments& o) {
   const auto loaded = Clock::now();
   const Session session = cpu_session({.threads = o.threads});
   ProgressBar bar;
-  const Executable exe = session.compile(
-      g, {.matmul_dtype = o.bf16 ? std::optional(DType::bf16) : std::nullopt, .progress = bar.callback()});
+  const Executable exe =
+      session.compile(g, {.matmul_dtype = product_type(o.bf16 ? "bf16" : o.precision), .progress = bar.callback()});
   const auto compiled = Clock::now();
   const DimEnv dims = complete_sizes(g, sizes(o.dims, g), 16);
   const NamedTensors in = made_up_inputs(g, dims, 1);
@@ -114,7 +115,8 @@ void add_bench(CLI::App& app, std::function<void()>& run) {
   c->add_option("--dim", o->dims, "NAME=SIZE; sizes that are not given are 16, or the nearest that the model allows");
   c->add_option("--runs", o->runs, "Runs that are timed, after one that is not");
   c->add_option("--threads", o->threads, "Threads, 0: as many as the process may use");
-  c->add_flag("--bf16", o->bf16, "Compute products in bf16");
+  c->add_option("--precision", o->precision, precision_help)->capture_default_str();
+  c->add_flag("--bf16", o->bf16, "The same as --precision bf16");
   c->add_flag("--steps", o->steps, "Time every step");
   c->add_flag("--json", o->json, "Print JSON");
   c->footer("Example:\n  rlx bench all-MiniLM-L6-v2 --dim B=1 --dim S=128 --steps");

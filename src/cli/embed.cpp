@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cli/cli.h"
+#include "cli/model.h"
 #include "core/error.h"
 #include "io/npy.h"
 #include "models/sentence.h"
@@ -14,7 +15,7 @@ namespace rlx::cli {
 namespace {
 
 struct EmbedOptions {
-  std::string model, input = "-", output, expect;
+  std::string model, input = "-", output, expect, precision = "f32";
   Index max_tokens = 0;
   double tolerance = 1e-6;
   bool json = false, similarity = false, f64 = false, bf16 = false;
@@ -106,7 +107,7 @@ void embed(const EmbedOptions& o) {
   SentenceOptions options;
   if (o.max_tokens != 0) options.max_tokens = o.max_tokens;
   if (o.f64) options.compute = DType::f64;
-  if (o.bf16) options.compile.matmul_dtype = DType::bf16;
+  options.compile.matmul_dtype = product_type(o.bf16 ? "bf16" : o.precision);
   ProgressBar bar;
   options.compile.progress = bar.callback();
   const SentenceModel model = SentenceModel::load(o.model, options);
@@ -154,7 +155,8 @@ void add_embed(CLI::App& app, std::function<void()>& run) {
   c->add_option("--max-tokens", o->max_tokens, "Cut texts to this many tokens instead of the model's own number")
       ->check(CLI::PositiveNumber);
   c->add_flag("--f64", o->f64, "Compute in double precision");
-  c->add_flag("--bf16", o->bf16, "Compute products in bf16: faster, about three digits");
+  c->add_option("--precision", o->precision, precision_help)->capture_default_str();
+  c->add_flag("--bf16", o->bf16, "The same as --precision bf16: faster, about three digits");
   c->footer(
       "Without other options each line of output is one vector.\n\nExamples:\n"
       "  rlx embed all-MiniLM-L6-v2 texts.txt --similarity\n"

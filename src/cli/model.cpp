@@ -1,6 +1,9 @@
 // Models, inputs and sizes of the commands.
 #include "cli/model.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <complex>
@@ -11,6 +14,7 @@
 #include "cli/cli.h"
 #include "core/error.h"
 #include "core/os_posix.h"
+#include "io/npy.h"
 #include "io/onnx/onnx.h"
 #include "ir/print.h"
 #include "models/sentence.h"
@@ -105,6 +109,37 @@ double difference(const Tensor& a, const Tensor& b) {
 
 std::string output_name(const Interface& interface, std::size_t i) {
   return interface.outputs[i].name.empty() ? std::to_string(i) : interface.outputs[i].name;
+}
+
+NamedTensors read_inputs(const std::vector<std::string>& texts, bool random, const Graph& g, const DimEnv& dims,
+                         Index wish) {
+  NamedTensors in;
+  for (const auto& [name, path] : pairs(texts, "--input")) {
+    require(std::ranges::find(g.input_names, name) != g.input_names.end(),
+            "--input names {}, the model's inputs are {}", name, fmt::join(g.input_names, ", "));
+    in.emplace(name, read_npy(path));
+  }
+  if (!random) return in;
+  // Sizes that the given inputs show come from them.
+  DimEnv known = dims;
+  for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+    const auto it = in.find(g.input_names[i]);
+    if (it == in.end()) continue;
+    const std::vector<Dim>& declared = g.nodes[g.inputs[i]].results[0].dims;
+    for (std::size_t k = 0; k < declared.size() && k < it->second.shape().size(); ++k) {
+      if (const auto symbol = declared[k].symbol_name(); !symbol.empty()) known.emplace(symbol, it->second.shape()[k]);
+    }
+  }
+  for (auto& [name, value] : made_up_inputs(g, complete_sizes(g, known, wish), 1)) in.emplace(name, std::move(value));
+  return in;
+}
+
+std::optional<DType> product_type(const std::string& precision) {
+  if (precision == "f32") return std::nullopt;
+  if (precision == "bf16") return DType::bf16;
+  if (precision == "f16") return DType::f16;
+  require(precision == "int8", "precision is \"{}\", expected f32, bf16, f16 or int8", precision);
+  return DType::i8;
 }
 
 }  // namespace rlx::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,13 @@ DimEnv complete_sizes(const Graph& g, DimEnv given, Index wish);
 
 /// Inputs made up for a run of these sizes: integers 0 and 1, floats in [0,1), all ones where the name says mask.
 NamedTensors made_up_inputs(const Graph& g, const DimEnv& dims, unsigned seed);
+/// Inputs from `NAME=FILE.npy` texts of the option --input; those that are left out are made up when `random`, in
+/// sizes that the given ones and `dims` show, and otherwise `wish`.
+NamedTensors read_inputs(const std::vector<std::string>& texts, bool random, const Graph& g, const DimEnv& dims,
+                         Index wish = 8);
+/// The element type of products that an option names: f32 (nothing), bf16, f16 or int8. Throws Error for another.
+std::optional<DType> product_type(const std::string& precision);
+inline constexpr const char* precision_help = "Products in f32, bf16, f16 or int8 (with constant matrices)";
 /// The largest |a - b|, relative to the largest |b| and at least to 1e-30; infinite where one is NaN and the other not.
 double difference(const Tensor& a, const Tensor& b);
 /// The name of output `i`, or its position.

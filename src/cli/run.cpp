@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "backend/cpu/cpu_device.h"
+#include "cli/accuracy.h"
 #include "cli/cli.h"
 #include "cli/model.h"
 #include "core/error.h"
@@ -17,34 +18,11 @@ namespace rlx::cli {
 namespace {
 
 struct RunArguments {
-  std::string path, archive;
+  std::string path, archive, precision = "f32";
   std::vector<std::string> inputs, outputs, dims;
   int threads = 0;
   bool random = false, json = false;
 };
-
-// Inputs by name, from --input and --random.
-NamedTensors read_inputs(const RunArguments& o, const Graph& g, const DimEnv& dims) {
-  NamedTensors in;
-  for (const auto& [name, path] : pairs(o.inputs, "--input")) {
-    require(std::ranges::find(g.input_names, name) != g.input_names.end(),
-            "--input names {}, the model's inputs are {}", name, fmt::join(g.input_names, ", "));
-    in.emplace(name, read_npy(path));
-  }
-  if (!o.random) return in;
-  // Sizes that the given inputs show come from them.
-  DimEnv known = dims;
-  for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-    const auto it = in.find(g.input_names[i]);
-    if (it == in.end()) continue;
-    const std::vector<Dim>& declared = g.nodes[g.inputs[i]].results[0].dims;
-    for (std::size_t k = 0; k < declared.size() && k < it->second.shape().size(); ++k) {
-      if (const auto symbol = declared[k].symbol_name(); !symbol.empty()) known.emplace(symbol, it->second.shape()[k]);
-    }
-  }
-  for (auto& [name, value] : made_up_inputs(g, complete_sizes(g, known, 8), 1)) in.emplace(name, std::move(value));
-  return in;
-}
 
 // Elements as JSON: integers with all digits, a complex number as [real,imaginary].
 std::vector<std::string> elements(const Tensor& t) {
@@ -78,9 +56,10 @@ void run_model(const RunArguments& o) {
   const Graph g = read_model(o.path);
   require(g.states.empty(), "{} has states, which rlx run does not keep", o.path);
   const DimEnv dims = sizes(o.dims, g);
-  const NamedTensors in = read_inputs(o, g, dims);
+  const NamedTensors in = read_inputs(o.inputs, o.random, g, dims);
   ProgressBar bar;
-  const Executable exe = cpu_session({.threads = o.threads}).compile(g, {.progress = bar.callback()});
+  const Executable exe = cpu_session({.threads = o.threads})
+                             .compile(g, {.matmul_dtype = product_type(o.precision), .progress = bar.callback()});
   const std::vector<Tensor> results = exe.run(in, {.dims = &dims});
   std::string out;
   std::map<std::string, Tensor> named;
@@ -103,9 +82,9 @@ void run_model(const RunArguments& o) {
 }
 
 struct CheckArguments {
-  std::string path, expected;
-  std::vector<std::string> dims;
-  double tolerance = 1e-5;
+  std::string path, expected, precision = "f32";
+  std::vector<std::string> dims, inputs;
+  double tolerance = 1e-5, cosine = 0;
   int threads = 0;
 };
 
@@ -122,9 +101,27 @@ bool compare(const std::vector<Tensor>& got, const std::vector<Tensor>& want, co
   return ok;
 }
 
+// What a shorter type of products costs, on inputs from files or made up.
+void check_precision(const CheckArguments& o, const Graph& g, DType type) {
+  const DimEnv given = sizes(o.dims, g);
+  NamedTensors in;
+  if (o.expected.empty()) {
+    in = read_inputs(o.inputs, true, g, given, 16);
+  } else {
+    for (auto& [name, value] : read_npz(o.expected)) {
+      if (std::ranges::find(g.input_names, name) != g.input_names.end()) in.emplace(name, std::move(value));
+    }
+  }
+  double worst = 1;
+  print(accuracy_table(cpu_session({.threads = o.threads}), g, type, in, given, worst));
+  require(worst >= o.cosine, "{}: the cosine of an output is {:.6f}, less than {}", o.path, worst, o.cosine);
+}
+
 void check(const CheckArguments& o) {
   const Graph g = read_model(o.path);
   require(g.states.empty(), "{} has states, which rlx check does not keep", o.path);
+  if (const auto type = product_type(o.precision)) return check_precision(o, g, *type);
+  require(o.inputs.empty(), "--input is for --precision, give results with --expected");
   const DimEnv given = sizes(o.dims, g);
   ProgressBar bar;
   const Executable exe = cpu_session({.threads = o.threads}).compile(g, {.progress = bar.callback()});
@@ -175,6 +172,7 @@ void add_run(CLI::App& app, std::function<void()>& run) {
   c->add_option("--output", o->outputs, "NAME=FILE.npy to write");
   c->add_option("--npz", o->archive, "Write all outputs to this archive");
   c->add_option("--threads", o->threads, "Threads, 0: as many as the process may use");
+  c->add_option("--precision", o->precision, precision_help)->capture_default_str();
   c->add_flag("--json", o->json, "Print JSON with all values");
   c->footer("Example:\n  rlx run model.onnx --input input_ids=ids.npy --input attention_mask=mask.npy --npz out.npz");
   c->callback([o, &run] { run = [o] { run_model(*o); }; });
@@ -188,7 +186,13 @@ void add_check(CLI::App& app, std::function<void()>& run) {
   c->add_option("--dim", o->dims, "NAME=SIZE; other sizes take several values");
   c->add_option("--tolerance", o->tolerance, "Allowed difference, relative to the largest value of an output");
   c->add_option("--threads", o->threads, "Threads, 0: as many as the process may use");
-  c->footer("Examples:\n  rlx check all-MiniLM-L6-v2\n  rlx check model.onnx --expected results.npz --tolerance 1e-4");
+  c->add_option("--precision", o->precision, "Report what products in bf16, f16 or int8 change, against f32")
+      ->capture_default_str();
+  c->add_option("--input", o->inputs, "NAME=FILE.npy for --precision; inputs that are not given are made up");
+  c->add_option("--cosine", o->cosine, "Least cosine of an output that --precision allows")->capture_default_str();
+  c->footer(
+      "Examples:\n  rlx check all-MiniLM-L6-v2\n  rlx check model.onnx --expected results.npz --tolerance 1e-4\n"
+      "  rlx check model.onnx --precision int8 --input input_ids=ids.npy --cosine 0.99");
   c->callback([o, &run] { run = [o] { check(*o); }; });
 }
 

@@ -6,6 +6,7 @@
 #include "ir/outline.h"
 #include "ops/constant/constant.h"
 #include "ops/matmul/matmul.h"
+#include "ops/matmul_integer/matmul_integer.h"
 #include "passes/passes.h"
 
 namespace rlx {
@@ -103,7 +104,7 @@ Graph fuse_matmul(const Graph& g, PassContext& context) {
   const std::vector<bool> live = live_nodes(g);
   std::size_t fused = 0;
   for (Id id = 0; id < g.nodes.size(); ++id) {
-    if (!live[id] || g.nodes[id].op != &matmul_op) continue;
+    if (!live[id] || (g.nodes[id].op != &matmul_op && g.nodes[id].op != &matmul_integer_op)) continue;
     Chain chain(g, root, id);
     std::string why;
     while (chain.members().size() > 1 && !accepted(g, chain.members(), context, why)) chain.cut(std::exchange(why, {}));

@@ -9,8 +9,8 @@ namespace rlx {
 
 Graph lower_precision(const Graph& g, PassContext& context) {
   const std::optional<DType> shorter = context.options.matmul_dtype;
-  if (!shorter) return g;
-  require(*shorter == DType::bf16 || *shorter == DType::f16, "products in {} are asked for, expected bf16 or f16",
+  if (!shorter || *shorter == DType::i8) return g;
+  require(*shorter == DType::bf16 || *shorter == DType::f16, "products in {} are asked for, expected bf16, f16 or i8",
           name(*shorter));
   std::size_t changed = 0;
   Graph result = rewrite(g, [&](Rewriter& r, Id id) -> std::optional<Values> {

@@ -107,6 +107,11 @@ std::span<const Pass> all_passes() {
        absorb_layout},
       {"drop-dead", "Leaves out nodes that neither outputs nor states need.", drop_dead_nodes},
 
+      // Integers, where asked for or written out.
+      {"quantise-products", "Computes products with constant matrices in 8-bit integers, if the options ask for it.",
+       quantise_products, 0.1},
+      {"open-quantisation", "Takes quantize and dequantize apart, so that they fuse.", open_quantisation},
+
       // Fuse.
       {"fuse-norm", "Joins layer_norm and rms_norm with the sums they read.", fuse_norm},
       {"fuse-matmul", "Runs elementwise ops on the results of a matmul while they are in the cache.", fuse_matmul},

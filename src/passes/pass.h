@@ -40,10 +40,11 @@ using Progress = std::function<void(std::string_view what, double done)>;
 struct CompileOptions {
   std::set<std::string, std::less<>> disabled;     // passes that are left out
   std::set<std::string, std::less<>> print_after;  // passes whose result goes to the report
-  std::optional<DType> matmul_dtype = {};          // bf16 or f16: products of f32 values are computed in it
-  std::function<void(const Remark&)> log = {};     // hears every remark as it is made
-  Progress progress = {};                          // hears of passes and of the packing of weights
-  bool verify_numerics = false;                    // compares results before and after every pass
+  std::optional<DType> matmul_dtype = {};          // of products of f32 values: bf16, f16, or i8 with constant matrices
+  std::function<bool(std::string_view)> quantise = {};  // whether a product, by name, may become i8; absent: all may
+  std::function<void(const Remark&)> log = {};          // hears every remark as it is made
+  Progress progress = {};                               // hears of passes and of the packing of weights
+  bool verify_numerics = false;                         // compares results before and after every pass
 };
 
 /// What a compilation says about itself.

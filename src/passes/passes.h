@@ -17,8 +17,20 @@ Graph simplify_algebra(const Graph& g, PassContext& context);
 
 /// Computes products of f32 values in the type of CompileOptions::matmul_dtype: casts before, f32 again behind. Changes
 /// results as far as that type rounds operands and results; the type's standard kernels sum in f32. Throws Error for
-/// any other type than bf16 and f16.
+/// any other type than bf16, f16 and i8, which is left to quantise_products.
 Graph lower_precision(const Graph& g, PassContext& context);
+
+/// Where CompileOptions::matmul_dtype is i8: products of f32 values with a constant matrix in 8-bit integers. Weights
+/// become symmetric codes with a scale a column, the other operand codes with scale and zero point a row
+/// (quantize_rows) when run.
+/// Matrices of fewer than 4,096 weights, sums of fewer than 32 products, weights that are not finite, and what
+/// CompileOptions::quantise refuses stay f32. Comes after merge-matmuls and absorb-layout, before the fusions.
+Graph quantise_products(const Graph& g, PassContext& context);
+/// What CompileOptions::quantise is asked about: the label of a product, or a short form of the node.
+std::string product_name(const Graph& g, Id id);
+
+/// Replaces quantize and dequantize, blocks apart, by their definitions, so that they join the regions around them.
+Graph open_quantisation(const Graph& g, PassContext& context);
 
 /// Moves transposes and reshapes towards the outputs, behind elementwise ops, until they cancel or become flags of
 /// matmul and attention. A transpose that something else reads stays, so that nothing is done twice. Keeps every bit.

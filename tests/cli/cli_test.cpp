@@ -106,6 +106,31 @@ TEST_F(Program, PassesRefuseWhatTheyCannotRead) {
   EXPECT_EQ(r.code, 1);
 }
 
+TEST_F(Program, CheckSaysWhatPrecisionCosts) {
+  // A matrix that folds to a constant: the text form holds no large one.
+  const std::string graph = write(
+      "g.rlx",
+      "rlx 1\ngraph(%x: f32[N,64])\n  dims(N: 1..8) {\n  %0 = iota {dtype=f32, dims=[64,64], axis=0} : f32[64,64]\n"
+      "  %1 = iota {dtype=f32, dims=[64,64], axis=1} : f32[64,64]\n  %2 = mul %0, %1 : f32[64,64]\n"
+      "  %3 = sin %2 : f32[64,64]\n  %4 = matmul %x, %3 : f32[N,64]\n  %5 = tanh %4 : f32[N,64]\n  return %5\n}\n");
+  Result r = run("check " + graph + " --precision int8 --cosine 0.99");
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.out.find("products in i8"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("\nproduct alone in i8"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("matmul(f32[N,64], f32[64,64])"), std::string::npos) << r.out;
+  r = run("check " + graph + " --precision int8 --cosine 1.5");
+  EXPECT_EQ(r.code, 1);
+  EXPECT_NE(r.err.find(", less than 1.5"), std::string::npos) << r.err;
+  r = run("check " + graph + " --precision bf16");
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(r.out.find("product alone"), std::string::npos) << r.out;
+  r = run("run " + graph + " --random --precision int4");
+  EXPECT_EQ(r.code, 1);
+  EXPECT_NE(r.err.find("precision is \"int4\", expected f32, bf16, f16 or int8"), std::string::npos) << r.err;
+  EXPECT_EQ(run("run " + graph + " --random --precision int8").code, 0);
+  EXPECT_EQ(run("bench " + graph + " --runs 1 --precision int8").code, 0);
+}
+
 TEST_F(Program, RunReadsArraysAndWritesThem) {
   const std::string graph = write("g.rlx", two_products);
   write_npy(path("x.npy"), Tensor::of<double>(DType::f32, {2, 3}, {0, 0, 0, 0.1, 0, 0}));

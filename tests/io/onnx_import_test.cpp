@@ -80,13 +80,14 @@ TEST(OnnxImport, PerceptronsWithBatchNorm) {
   expect_exported("perceptron_dynamo");
 }
 
-TEST(OnnxImport, EveryOperator) {
-  const auto data = read_npz(onnx_file("operators.npz"));
+// Every case of an archive; at least `least` of them.
+void expect_operators(const std::string& archive, std::size_t least) {
+  const auto data = read_npz(onnx_file(archive));
   std::set<std::string> names;
   for (const auto& [key, value] : data) {
     if (key.ends_with("/model")) names.insert(key.substr(0, key.size() - 6));
   }
-  EXPECT_GE(names.size(), 200u);
+  EXPECT_GE(names.size(), least);
   for (const std::string& name : names) {
     try {
       const Tensor& model = data.at(name + "/model");
@@ -100,6 +101,9 @@ TEST(OnnxImport, EveryOperator) {
     }
   }
 }
+
+TEST(OnnxImport, EveryOperator) { expect_operators("operators.npz", 200); }
+TEST(OnnxImport, QuantizedOperators) { expect_operators("quantized.npz", 40); }
 
 TEST(OnnxImport, AnyLengthWithoutImportingAgain) {
   const Graph g = import_onnx(onnx_file("bert_legacy.onnx"));

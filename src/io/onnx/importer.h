@@ -43,6 +43,7 @@ OperatorRows shape_rows();
 OperatorRows select_rows();
 OperatorRows reduce_rows();
 OperatorRows product_rows();
+OperatorRows quantized_rows();
 OperatorRows attention_rows();
 OperatorRows microsoft_rows();
 
