@@ -7,14 +7,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
+#include <cstdint>
 #include <functional>
-#include <memory>
 #include <thread>
 #include <vector>
 
 #include "core/error.h"
 #include "core/machine_peak.kernel.h"
+#include "core/os_posix.h"
 
 namespace rlx {
 
@@ -98,28 +98,26 @@ double best_time(const PeakOptions& o, const std::function<void(int, long)>& wor
 
 std::atomic<float> kept = 0;  // what kernels give, so that their work counts as used
 
-struct Free {
-  void operator()(float* p) const { std::free(p); }
+// `number` keeps arrays apart in the sets of the caches: equal places in pages would wait for each other.
+class Array {
+ public:
+  Array(Index count, Index number) : bytes_(allocate_large((count + 16) * Index{sizeof(float)} + number * 1088)) {
+    const auto start = reinterpret_cast<std::uintptr_t>(bytes_.data.data());
+    const std::uintptr_t first = (start + 63) / 64 * 64 + static_cast<std::uintptr_t>(number) * 1088;
+    values_ = reinterpret_cast<float*>(first);
+    for (Index i = 0; i < count; ++i) values_[i] = static_cast<float>(i % 1021);
+  }
+  float* data() const { return values_; }
+
+ private:
+  Bytes bytes_;
+  float* values_ = nullptr;
 };
-
-std::unique_ptr<float, Free> array(Index count) {
-  const auto bytes = static_cast<std::size_t>(count) * sizeof(float);
-  std::unique_ptr<float, Free> a(static_cast<float*>(std::aligned_alloc(64, bytes)));
-  require(a != nullptr, "there is no memory for an array of {} bytes", bytes);
-  for (Index i = 0; i < count; ++i) a.get()[i] = static_cast<float>(i % 1021);
-  return a;
-}
-
-const MachinePeaks& kernels_of(Level level) {
-  const MachinePeaks* const tables[] = {&v2::machine_peaks, &v3::machine_peaks, &v4::machine_peaks,
-                                        &v4b::machine_peaks};
-  return *tables[static_cast<int>(level)];
-}
 
 }  // namespace
 
 double multiply_add_rate(DType type, Level level, const PeakOptions& options) {
-  const MachinePeaks& k = kernels_of(level);
+  const MachinePeaks& k = machine_peaks(level);
   const MultiplyAddPeak& peak = type == DType::f64    ? k.f64
                                 : type == DType::bf16 ? k.bf16
                                 : type == DType::i8   ? k.i8
@@ -135,7 +133,7 @@ double bandwidth(Traffic traffic, Index bytes, const PeakOptions& options) {
   const Index arrays = reads ? 1 : triad ? 3 : 2;
   const Index each = std::max<Index>(bytes / arrays / Index{sizeof(float)} / options.threads / 128, 1) * 128;
   const Index count = each * options.threads;
-  std::unique_ptr<float, Free> a = array(count), b = reads ? nullptr : array(count), c = triad ? array(count) : nullptr;
+  const Array a(count, 0), b(reads ? 0 : count, 1), c(triad ? count : 0, 2);
   const MachinePeaks& k = machine_peaks();
   const double time = best_time(options, [&](int thread, long repeats) {
     const Index at = thread * each;
@@ -143,19 +141,19 @@ double bandwidth(Traffic traffic, Index bytes, const PeakOptions& options) {
     for (long i = 0; i < repeats; ++i) {
       switch (traffic) {
         case Traffic::read:
-          sum += k.read(a.get() + at, each);
+          sum += k.read(a.data() + at, each);
           break;
         case Traffic::copy:
-          k.copy(a.get() + at, b.get() + at, each);
+          k.copy(a.data() + at, b.data() + at, each);
           break;
         case Traffic::copy_streaming:
-          k.copy_streaming(a.get() + at, b.get() + at, each);
+          k.copy_streaming(a.data() + at, b.data() + at, each);
           break;
         case Traffic::triad:
-          k.triad(a.get() + at, b.get() + at, c.get() + at, each);
+          k.triad(a.data() + at, b.data() + at, c.data() + at, each);
           break;
         case Traffic::triad_streaming:
-          k.triad_streaming(a.get() + at, b.get() + at, c.get() + at, each);
+          k.triad_streaming(a.data() + at, b.data() + at, c.data() + at, each);
           break;
       }
     }

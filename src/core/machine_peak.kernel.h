@@ -26,3 +26,12 @@ struct MachinePeaks {
 }  // namespace rlx
 
 RLX_LEVELS(MachinePeaks, machine_peaks)
+
+namespace rlx {
+/// Those of a level that need not be the one in use.
+inline const MachinePeaks& machine_peaks(Level level) {
+  const MachinePeaks* const tables[] = {&v2::machine_peaks, &v3::machine_peaks, &v4::machine_peaks,
+                                        &v4b::machine_peaks};
+  return *tables[static_cast<int>(level)];
+}
+}  // namespace rlx
