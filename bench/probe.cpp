@@ -1,9 +1,14 @@
 // Probes the machine: peaks of multiply-add, bandwidths, and the round trip of a cache line between two processors.
 // Prints lines of `NAME VALUE`, rates in G a second, times in ns; NAME ends in the number of threads.
+// Usage: rlx_bench_probe [all | trip | peaks [THREADS] | TRAFFIC [THREADS]], TRAFFIC being read, copy, copy_streaming,
+// triad or triad_streaming.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/error.h"
 #include "core/machine_peak.h"
@@ -38,7 +43,10 @@ void peaks(int threads) {
   }
 }
 
-void bandwidths(int threads, bool all) {
+constexpr Index kib = 1024, mib = 1024 * kib;
+
+// `only`: the names of traffic that are measured, beyond the caches; empty: all, at every size.
+void bandwidths(int threads, std::string_view only) {
   struct Row {
     const char* name;
     Traffic traffic;
@@ -48,10 +56,10 @@ void bandwidths(int threads, bool all) {
                           {"copy_streaming", Traffic::copy_streaming},
                           {"triad", Traffic::triad},
                           {"triad_streaming", Traffic::triad_streaming}};
-  constexpr Index kib = 1024, mib = 1024 * kib;
   for (const Index bytes : {32 * kib, 256 * kib, 8 * mib, 512 * mib}) {
-    if (!all && bytes != 512 * mib) continue;
+    if (!only.empty() && bytes != 512 * mib) continue;
     for (const Row& r : rows) {
+      if (!only.empty() && only != r.name) continue;
       const bool small = bytes < 100 * mib;
       line(fmt::format("{}_{}KiB_{}", r.name, bytes / kib, threads),
            bandwidth(r.traffic, bytes,
@@ -64,16 +72,19 @@ void bandwidths(int threads, bool all) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  const std::string what = count > 1 ? arguments[1] : "all";
-  if (count > 2 || (what != "all" && what != "peaks" && what != "memory" && what != "trip")) {
-    fmt::print(stderr, "usage: probe [all | peaks | memory | trip]\n");
+  const std::vector<std::string> args(arguments + 1, arguments + count);
+  const std::string what = args.empty() ? "all" : args[0];
+  if (args.size() > 2) {
+    fmt::print(stderr, "usage: probe [all | trip | peaks [THREADS] | read | copy | ... [THREADS]]\n");
     return 2;
   }
   try {
-    round_trip();
-    for (int threads = 1; what != "trip" && threads <= usable_processors() && threads <= 2; ++threads) {
-      if (what != "memory") peaks(threads);
-      if (what != "peaks") bandwidths(threads, what == "all");
+    const int most = std::min(usable_processors(), 2);
+    const int first = args.size() > 1 ? std::stoi(args[1]) : 1, last = args.size() > 1 ? first : most;
+    if (what == "all" || what == "trip") round_trip();
+    for (int threads = first; what != "trip" && threads <= last; ++threads) {
+      if (what == "all" || what == "peaks") peaks(threads);
+      if (what != "peaks") bandwidths(threads, what == "all" ? "" : what);
     }
     if (what == "all") round_trip();
   } catch (const std::exception& e) {

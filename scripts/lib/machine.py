@@ -116,12 +116,12 @@ class Gate:
             self.patience -= time.monotonic() - begin
 
 
-def probe_values(root, what):
+def probe_values(root, *what):
     """Lines of rlx_bench_probe as a dictionary. A name that comes twice keeps the larger value."""
     problem = build.release(root, "rlx_bench_probe")
     if problem:
         raise SystemExit(problem)
-    done = subprocess.run([root / "build/release/bench/rlx_bench_probe", what], capture_output=True, text=True,
+    done = subprocess.run([root / "build/release/bench/rlx_bench_probe", *what], capture_output=True, text=True,
                           check=True)
     values = {}
     for line in done.stdout.splitlines():
