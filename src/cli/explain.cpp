@@ -69,7 +69,7 @@ std::vector<Gap> worst_gaps(const RunReport& report, const std::vector<StepFloor
   }
   std::vector<Gap> gaps;
   for (auto& [work, gap] : by_work) gaps.push_back(std::move(gap));
-  std::ranges::stable_sort(gaps, std::greater{}, &Gap::lost);
+  std::ranges::sort(gaps, std::greater{}, &Gap::lost);
   gaps.resize(std::min<std::size_t>(gaps.size(), 5));
   return gaps;
 }

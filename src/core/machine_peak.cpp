@@ -7,8 +7,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -101,15 +102,18 @@ std::atomic<float> kept = 0;  // what kernels give, so that their work counts as
 // `number` keeps arrays apart in the sets of the caches: equal places in pages would wait for each other.
 class Array {
  public:
-  Array(Index count, Index number) : bytes_(allocate_large((count + 16) * Index{sizeof(float)} + number * 1088)) {
-    const auto start = reinterpret_cast<std::uintptr_t>(bytes_.data.data());
-    const std::uintptr_t first = (start + 63) / 64 * 64 + static_cast<std::uintptr_t>(number) * 1088;
-    values_ = reinterpret_cast<float*>(first);
+  Array(Index count, Index number) : bytes_(allocate_large((count + 16) * Index{sizeof(float)} + number * apart)) {
+    const std::span<std::byte> all(const_cast<std::byte*>(bytes_.data.data()), bytes_.data.size());
+    void* place = all.data();
+    std::size_t room = all.size();
+    std::align(64, room - 64, place, room);
+    values_ = reinterpret_cast<float*>(static_cast<std::byte*>(place) + number * apart);
     for (Index i = 0; i < count; ++i) values_[i] = static_cast<float>(i % 1021);
   }
   float* data() const { return values_; }
 
  private:
+  static constexpr Index apart = 1088;
   Bytes bytes_;
   float* values_ = nullptr;
 };
