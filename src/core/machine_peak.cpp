@@ -25,6 +25,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
+// The processors that the process may use.
 std::vector<int> processors() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -63,12 +64,18 @@ class Meeting {
   std::atomic<int> arrived_ = 0, round_ = 0;
 };
 
-// The best time of `work(thread, repeats)` on all threads together, over what one repeat takes.
-double best_time(const PeakOptions& o, const std::function<void(int, long)>& work) {
-  const std::vector<int> where = processors();
+// Where the threads go.
+std::vector<int> places(const PeakOptions& o) {
+  std::vector<int> where = processors();
   require(o.threads >= 1 && static_cast<std::size_t>(o.threads) <= where.size(),
           "{} threads are asked for, expected 1 to {}, the processors that the process may use", o.threads,
           where.size());
+  return where;
+}
+
+// The best time of `work(thread, repeats)` on all threads together, over what one repeat takes.
+double best_time(const PeakOptions& o, const std::function<void(int, long)>& work) {
+  const std::vector<int> where = places(o);
   Meeting meeting(o.threads);
   double best = 0;
   long repeats = 1;
@@ -132,6 +139,7 @@ double multiply_add_rate(DType type, Level level, const PeakOptions& options) {
 }
 
 double bandwidth(Traffic traffic, Index bytes, const PeakOptions& options) {
+  (void)places(options);  // refuses numbers of threads before they divide
   const bool reads = traffic == Traffic::read;
   const bool triad = traffic == Traffic::triad || traffic == Traffic::triad_streaming;
   const Index arrays = reads ? 1 : triad ? 3 : 2;

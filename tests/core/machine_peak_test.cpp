@@ -84,6 +84,7 @@ TEST(MachinePeak, RatesAreMeasuredOnEveryNumberOfThreads) {
 
 TEST(MachinePeak, RefusesThreadsThatTheMachineLacks) {
   EXPECT_THROW(multiply_add_rate(DType::f32, level(), {.threads = 0}), Error);
+  EXPECT_THROW(bandwidth(Traffic::read, 1024, {.threads = 0}), Error);
   EXPECT_THROW(bandwidth(Traffic::read, 1024, {.threads = 100'000}), Error);
 }
 
