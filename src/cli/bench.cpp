@@ -5,9 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <numeric>
 
 #include "backend/cpu/cpu_device.h"
 #include "cli/cli.h"
+#include "cli/explain.h"
 #include "cli/model.h"
 #include "core/error.h"
 
@@ -21,7 +23,7 @@ struct BenchArguments {
   std::string path;
   std::vector<std::string> dims;
   int threads = 0, runs = 50;
-  bool steps = false, json = false, bf16 = false;
+  bool steps = false, explain = false, json = false, bf16 = false;
   std::string precision = "f32";
 };
 
@@ -32,17 +34,19 @@ double quantile(std::vector<double> times, double q) {
   return times[std::min(times.size() - 1, static_cast<std::size_t>(q * static_cast<double>(times.size())))];
 }
 
-// Median time of every step over the runs.
-std::string step_table(const Executable& exe, const DimEnv& dims, const std::vector<std::vector<double>>& times) {
-  const RunReport r = exe.report(dims);
-  double all = 0;
+// Median time of every step over the runs, in ms.
+std::vector<double> step_medians(std::size_t steps, const std::vector<std::vector<double>>& times) {
   std::vector<double> median;
-  for (std::size_t s = 0; s < r.steps.size(); ++s) {
+  for (std::size_t s = 0; s < steps; ++s) {
     std::vector<double> one;
     for (const auto& run : times) one.push_back(run[s]);
     median.push_back(quantile(one, 0.5));
-    all += median.back();
   }
+  return median;
+}
+
+std::string step_table(const RunReport& r, const std::vector<double>& median) {
+  const double all = std::accumulate(median.begin(), median.end(), 0.0);
   std::string out =
       fmt::format("{:>4} {:>8} {:>6} {:>9} {:>8}  {:<24} {}\n", "step", "us", "%", "GFLOP/s", "GB/s", "kernel", "node");
   for (std::size_t s = 0; s < r.steps.size(); ++s) {
@@ -56,6 +60,19 @@ std::string step_table(const Executable& exe, const DimEnv& dims, const std::vec
   return out;
 }
 
+// The steps beside their floors, as a table or as JSON.
+std::string explanation(const BenchArguments& o, const RunReport& r, int threads, std::vector<double> medians,
+                        const Report& passes) {
+  for (double& t : medians) t /= 1e3;
+  std::vector<std::string> notes;
+  for (const Remark& m : passes.remarks) {
+    if (m.pass == "legalise") notes.push_back(m.text);
+  }
+  const MachineRates rates = measure_rates(threads);
+  const std::vector<StepFloor> floors = step_floors(r, rates, medians);
+  return o.json ? explain_json(r, rates, floors, notes) : explain_table(r, rates, floors, notes);
+}
+
 void bench(const BenchArguments& o) {
   require(o.runs >= 1, "{} runs are asked for, expected at least 1", o.runs);
   const auto begin = Clock::now();
@@ -64,8 +81,9 @@ void bench(const BenchArguments& o) {
   const auto loaded = Clock::now();
   const Session session = cpu_session({.threads = o.threads});
   ProgressBar bar;
-  const Executable exe =
-      session.compile(g, {.matmul_dtype = product_type(o.bf16 ? "bf16" : o.precision), .progress = bar.callback()});
+  Report passes;
+  const Executable exe = session.compile(
+      g, {.matmul_dtype = product_type(o.bf16 ? "bf16" : o.precision), .progress = bar.callback()}, {}, &passes);
   const auto compiled = Clock::now();
   const DimEnv dims = complete_sizes(g, sizes(o.dims, g), 16);
   const NamedTensors in = made_up_inputs(g, dims, 1);
@@ -77,25 +95,28 @@ void bench(const BenchArguments& o) {
   std::vector<std::chrono::nanoseconds> step_times;
   for (int i = 0; i < o.runs; ++i) {
     const auto start = Clock::now();
-    (void)exe.run(in, {.dims = &dims, .step_times = o.steps ? &step_times : nullptr});
+    (void)exe.run(in, {.dims = &dims, .step_times = o.steps || o.explain ? &step_times : nullptr});
     times.push_back(ms(Clock::now() - start));
-    if (!o.steps) continue;
+    if (!o.steps && !o.explain) continue;
     std::vector<double>& one = steps.emplace_back();
     for (const auto t : step_times) one.push_back(ms(t));
   }
   const RunReport r = exe.report(dims);
+  const std::vector<double> medians = steps.empty() ? std::vector<double>() : step_medians(r.steps.size(), steps);
   std::string where;
   for (const auto& [name, value] : dims) where += fmt::format("{}{}={}", where.empty() ? "" : " ", name, value);
   if (o.json) {
     return print(fmt::format(
         "{{\"sizes\":{},\"threads\":{},\"load_ms\":{:.3f},\"compile_ms\":{:.3f},\"first_ms\":{:.3f},\"runs\":{},"
-        "\"min_ms\":{:.4f},\"median_ms\":{:.4f},\"p95_ms\":{:.4f},\"steps\":{},\"arena_bytes\":{},\"packed_bytes\":{}}}"
+        "\"min_ms\":{:.4f},\"median_ms\":{:.4f},\"p95_ms\":{:.4f},\"steps\":{},\"arena_bytes\":{},\"packed_bytes\":{}{}"
+        "}}"
         "\n",
         json_string(where), session.threads(), ms(loaded - begin), ms(compiled - loaded), first_run, o.runs,
-        quantile(times, 0), quantile(times, 0.5), quantile(times, 0.95), r.steps.size(), r.arena_bytes,
-        r.packed_bytes));
+        quantile(times, 0), quantile(times, 0.5), quantile(times, 0.95), r.steps.size(), r.arena_bytes, r.packed_bytes,
+        o.explain ? ",\"explain\":" + explanation(o, r, session.threads(), medians, passes) : ""));
   }
-  std::string out = o.steps ? step_table(exe, dims, steps) + "\n" : "";
+  std::string out = o.steps && !o.explain ? step_table(r, medians) + "\n" : "";
+  if (o.explain) out = explanation(o, r, session.threads(), medians, passes) + "\n";
   out += fmt::format("sizes      {}\nthreads    {}\nload       {:.1f} ms\ncompile    {:.1f} ms\nfirst run  {:.2f} ms\n",
                      where.empty() ? "all fixed" : where, session.threads(), ms(loaded - begin), ms(compiled - loaded),
                      first_run);
@@ -118,6 +139,8 @@ void add_bench(CLI::App& app, std::function<void()>& run) {
   c->add_option("--precision", o->precision, precision_help)->capture_default_str();
   c->add_flag("--bf16", o->bf16, "The same as --precision bf16");
   c->add_flag("--steps", o->steps, "Time every step");
+  c->add_flag("--explain", o->explain,
+              "Time every step beside its floor, show the largest gaps, and say why each kernel was chosen");
   c->add_flag("--json", o->json, "Print JSON");
   c->footer("Example:\n  rlx bench all-MiniLM-L6-v2 --dim B=1 --dim S=128 --steps");
   c->callback([o, &run] { run = [o] { bench(*o); }; });

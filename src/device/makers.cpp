@@ -1,6 +1,8 @@
 // Which step makers a backend has for an op.
 #include "device/makers.h"
 
+#include <fmt/format.h>
+
 #include "core/error.h"
 
 namespace rlx {
@@ -23,15 +25,19 @@ std::span<const BoundMaker> MakerTable::find(const OpDef* op) const {
 }
 
 std::optional<Step> MakerTable::make(const StepArgs& args) const {
-  std::string reasons, reason;
+  std::vector<std::string> reasons;
+  std::string reason;
   StepArgs one = args;
   one.why = &reason;
   for (const BoundMaker& maker : find(args.node.op)) {
     reason.clear();
-    if (std::optional<Step> step = maker(one)) return step;
-    if (!reason.empty()) reasons += (reasons.empty() ? "" : "\n") + reason;
+    if (std::optional<Step> step = maker(one)) {
+      step->declined = std::move(reasons);
+      return step;
+    }
+    if (!reason.empty()) reasons.push_back(reason);
   }
-  if (args.why) *args.why = std::move(reasons);
+  if (args.why) *args.why = fmt::format("{}", fmt::join(reasons, "\n"));
   return std::nullopt;
 }
 

@@ -8,12 +8,14 @@
 namespace rlx {
 
 std::uint32_t StepBuilder::use(const Slot& slot, Access access) {
-  if (slot.dense()) return use({slot.buffer, access, slot.offset, slot.type.plane_bytes(slot.plane)});
+  const Dim dense = slot.type.plane_bytes(slot.plane);
+  if (slot.dense()) return use({slot.buffer, access, slot.offset, dense, nullptr, dense});
   // From the first to behind the last element; one element where a size is 0, which run() does not reach.
   Dim elements = 1;
   for (std::size_t i = 0; i < slot.strides.size(); ++i)
     elements = elements + max(slot.type.dims[i] - 1, 0) * slot.strides[i];
-  return use({slot.buffer, access, slot.offset, ceildiv(elements * Index{bits(slot.type.dtype)}, 8)});
+  const Dim span = ceildiv(elements * Index{bits(slot.type.dtype)}, 8);
+  return use({slot.buffer, access, slot.offset, span, nullptr, min(span, dense)});
 }
 
 std::uint32_t StepBuilder::use(Use use) {

@@ -64,6 +64,7 @@ struct Use {
   Access access = Access::read;
   Dim offset, bytes;
   std::shared_ptr<const Packing> packing = nullptr;  // read in this form
+  Dim least = 0;                                     // bytes that no kernel can do without: each element once
 };
 /// The buffer of scratch memory that only one step uses.
 inline constexpr BufferId own_scratch = ~BufferId{0};
@@ -123,8 +124,10 @@ struct Step {
   std::vector<InPlace> in_place;
   std::vector<Dim> dims;
   Dim items = 1;
-  Dim grain = 1;  // items that one call should have at least
-  Dim flops = 0;  // operations of the whole step, for reports
+  Dim grain = 1;                      // items that one call should have at least
+  Dim flops = 0;                      // operations of the whole step, for reports
+  DType arithmetic = DType::f32;      // what they are done in: its peak bounds them
+  std::vector<std::string> declined;  // why makers that were asked first did not make the step
   Run run;
 };
 
@@ -157,7 +160,8 @@ class StepBuilder {
     ensure(constant.constant, "only constants are packed");
     const Index bytes = packing.bytes;
     return Token<T, Access::read>(
-        use({constant.buffer, Access::read, 0, bytes, std::make_shared<const Packing>(std::move(packing))}));
+        use({constant.buffer, Access::read, 0, bytes, std::make_shared<const Packing>(std::move(packing)),
+             min(bytes, constant.type.plane_bytes(constant.plane))}));
   }
   /// `out` may take the memory of `in`; see InPlace.
   template <class T, class U>
@@ -165,7 +169,17 @@ class StepBuilder {
     step_.in_place.push_back({out.use_, in.use_});
   }
   DimToken dim(Dim size);
-  void flops(Dim count) { step_.flops = std::move(count); }
+  /// Operations of the whole step, and the element type whose multiply-add they use (f32, f64, bf16, i8), for reports.
+  void flops(Dim count, DType arithmetic = DType::f32) {
+    step_.flops = std::move(count);
+    step_.arithmetic = arithmetic;
+  }
+  /// No kernel needs more than this much of an operand (rows of a table), for reports.
+  template <class T>
+  void needs_at_most(Token<T, Access::read> t, const Dim& bytes) {
+    Dim& least = step_.uses[t.use_].least;
+    least = min(least, bytes);
+  }
   /// The step: `items` pieces of work, in calls of at least `grain` (one call takes all when there are fewer; pieces
   /// of different calls may run at the same time).
   Step run(Dim items, Dim grain, Step::Run function);

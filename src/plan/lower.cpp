@@ -143,6 +143,7 @@ class Lowering {
           if (!in[k].dense()) in[k] = dense_copy(n.operands[k]);
         }
         step = makers_.make({n, in, out, &why});
+        if (step) step->declined.insert(step->declined.begin(), "strided operands: " + strided_why);
       }
     }
     if (!step) {

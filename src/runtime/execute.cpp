@@ -177,9 +177,15 @@ RunReport ExecutableImpl::report(const DimEnv& dims) const {
   const auto waits = dependencies(program);
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
     StepReport step{program.steps[s].name, node_texts[s], b.steps[s].items, b.steps[s].grain, b.steps[s].flops};
+    step.arithmetic = program.steps[s].arithmetic;
+    step.declined = program.steps[s].declined;
     for (std::size_t u = 0; u < program.steps[s].uses.size(); ++u) {
-      const Access access = program.steps[s].uses[u].access;
+      const Use& use = program.steps[s].uses[u];
+      const Access access = use.access;
       const Index bytes = b.use_bytes[layout.steps[s].uses_begin + u];
+      const bool weight = program.buffers[program.owner(use.buffer)].kind == BufferKind::constant;
+      (weight ? step.least_weight_bytes : step.least_bytes) +=
+          use.least.evaluate(dims) * (access == Access::update ? 2 : 1);
       if (access == Access::read || access == Access::update) step.bytes_read += bytes;
       if (access == Access::write || access == Access::update) step.bytes_written += bytes;
     }

@@ -13,6 +13,9 @@ struct StepReport {
   std::string kernel, node;
   Index items = 0, grain = 0, flops = 0;
   Index bytes_read = 0, bytes_written = 0;
+  Index least_bytes = 0, least_weight_bytes = 0;  // that any kernel must move: each element once; constants apart
+  DType arithmetic = DType::f32;                  // of the operations
+  std::vector<std::string> declined;              // why kernels that were asked first are not used
   std::vector<std::uint32_t> waits_for;
 };
 

@@ -189,6 +189,49 @@ TEST_F(Program, BenchTimesRuns) {
   EXPECT_EQ(run("bench " + graph + " --runs 0").code, 1);
 }
 
+TEST_F(Program, BenchExplainsWhereTheTimeGoes) {
+  const std::string graph = write("g.rlx", two_products);
+  Result r = run("bench " + graph + " --dim N=5 --runs 2 --threads 1 --explain --json");
+  ASSERT_EQ(r.code, 0) << r.err;
+  const JsonDocument d = JsonDocument::parse(r.out);
+  const JsonValue e = d.at("explain");
+  EXPECT_EQ(e.at("threads").as_index(), 1);
+  EXPECT_GT(e.at("peak").at("f32").as_double(), 1e8);
+  EXPECT_GT(e.at("peak").at("i8").as_double(), 1e8);
+  for (const JsonValue speed : e.at("bandwidth").elements()) EXPECT_GT(speed.at("bytes_per_second").as_double(), 1e7);
+  ASSERT_EQ(e.at("steps").size(), d.at("steps").as_index());
+  const JsonValue product = e.at("steps").at(Index{0});
+  EXPECT_EQ(product.at("kernel").as_string(), "matmul_fused");
+  EXPECT_EQ(product.at("flops").as_index(), 2 * 5 * 3 * 2);
+  EXPECT_EQ(product.at("arithmetic").as_string(), "f32");
+  EXPECT_EQ(product.at("least_bytes").as_index(), 4 * (5 * 3 + 5 * 2)) << "x and the result";
+  EXPECT_EQ(product.at("least_weight_bytes").as_index(), 4 * 3 * 2) << "not what its packed form takes";
+  EXPECT_GT(product.at("floor_us").as_double(), 0);
+  EXPECT_GE(product.at("declined").size(), 1) << "kernels of regions that are asked before";
+  EXPECT_GE(e.at("worst").size(), 1);
+  r = run("bench " + graph + " --runs 2 --explain");
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.out.find("largest gaps between time and floor\n"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("after others declined\n    - "), std::string::npos) << r.out;
+}
+
+TEST_F(Program, ExplainCountsTheRowsOfATableThatAreReadAndStridedOperandsOnce) {
+  const std::string graph = write("g.rlx",
+                                  "rlx 1\ngraph(%t: f32[1000,4], %i: i64[3], %x: f32[64,48]) {\n"
+                                  "  %0 = gather %t, %i : f32[3,4]\n"
+                                  "  %1 = slice %x {starts=[0,16], sizes=[64,16]} : f32[64,16]\n"
+                                  "  %2 = softmax %1 : f32[64,16]\n  return %0, %2\n}\n");
+  const Result r = run("bench " + graph + " --runs 1 --threads 1 --explain --json");
+  ASSERT_EQ(r.code, 0) << r.err;
+  const JsonDocument d = JsonDocument::parse(r.out);
+  const JsonValue steps = d.at("explain").at("steps");
+  ASSERT_EQ(steps.size(), 3) << "softmax reads a copy";
+  EXPECT_EQ(steps.at(Index{0}).at("least_bytes").as_index(), 4 * 12 + 8 * 3 + 4 * 12);
+  EXPECT_EQ(steps.at(Index{1}).at("least_bytes").as_index(), 2 * 4 * 64 * 16) << r.out;
+  EXPECT_EQ(steps.at(Index{2}).at("declined").at(Index{0}).as_string(),
+            "strided operands: softmax reads and writes dense tensors");
+}
+
 TEST_F(Program, InspectShowsThePlanAndDrawsTheMemory) {
   const std::string graph = write("g.rlx", two_products);
   Result r = run("inspect " + graph + " --plan --svg " + path("m.svg"));

@@ -67,6 +67,7 @@ Step gather_bytes(const StepArgs& n, std::size_t axis) {
   const auto x = s.read<std::byte>(n.in[0]);
   const auto indices = s.read<I>(n.in[1]);
   const auto y = s.write<std::byte>(n.out[0]);
+  s.needs_at_most(x, n.out[0].type.plane_bytes(0));
   const Layout shape(s, n.in[1]);
   const TableSizes sizes = table_sizes(s, table, axis);
   const std::span<const Dim> dims(table.dims);
@@ -88,6 +89,7 @@ Step gather_packed(const StepArgs& n, std::size_t axis) {
   const auto x = s.read<std::byte>(n.in[0]);
   const auto indices = s.read<I>(n.in[1]);
   const auto y = s.write<std::byte>(n.out[0]);
+  s.needs_at_most(x, n.out[0].type.plane_bytes(0));
   const Layout shape(s, n.in[1]);
   const TableSizes sizes = table_sizes(s, n.in[0].type, axis);
   const Dim items = n.out[0].type.plane_bytes(0);

@@ -48,6 +48,13 @@ const MatmulKernel* kernel_of(DType d) {
   }
 }
 
+// What the kernel multiplies in, for reports: halves are widened where the level has no instruction for them.
+DType arithmetic(DType d) {
+  if (d == DType::f64 || d == DType::c64) return DType::f64;
+  if (d == DType::bf16 && level() >= Level::v4b) return DType::bf16;
+  return bits(d) == 8 ? DType::i8 : DType::f32;
+}
+
 bool is_one(const Dim& d) { return d == Dim(1); }
 
 // Strides of the batch axes of an operand along those of the result.
@@ -247,7 +254,7 @@ Step product_step(StepBuilder& s, const ProductPlan& p, ProductEnd end) {
                  s.dim(p.b_column),
                  std::move(end)};
   const Dim matrices = product(p.batch);
-  s.flops(matrices * p.rows * p.inner * p.columns * 2);
+  s.flops(matrices * p.rows * p.inner * p.columns * 2, arithmetic(p.a.type.dtype));
   // One row costs as much time as three: it waits for memory.
   const Dim item_flops = max(min(p.rows, item_rows), 3) * max(p.inner, 1) * (2 * item_columns);
   return s.run(matrices * ceildiv(p.rows, item_rows) * ceildiv(p.columns, item_columns),

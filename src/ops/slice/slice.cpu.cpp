@@ -38,6 +38,7 @@ Step slice_packed(const StepArgs& n) {
   StepBuilder s("slice_packed");
   const auto x = s.read<std::byte>(n.in[0]);
   const auto y = s.write<std::byte>(n.out[0]);
+  s.needs_at_most(x, n.out[0].type.plane_bytes(0));
   const SliceBox slice = slice_box(s, n);
   return s.run(n.out[0].type.plane_bytes(0), 8192, [=](const Memory& m, const DimValues& d, Range r) {
     if (r.begin >= r.end) return;
@@ -57,6 +58,7 @@ std::optional<Step> slice_step(const StepArgs& n) {
   StepBuilder s("slice");
   const auto x = s.read<std::byte>(n.in[0]);
   const auto y = s.write<std::byte>(n.out[0]);
+  s.needs_at_most(x, n.out[0].type.plane_bytes(0));
   const SliceBox slice = slice_box(s, n);
   const Dim grain = copy_grain(t.dtype, t.rank() > 0 ? t.dim(-1) : Dim(1));
   return s.run(t.count(), grain, [=](const Memory& m, const DimValues& d, Range r) {

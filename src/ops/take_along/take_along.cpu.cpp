@@ -39,6 +39,7 @@ Step take_elements(const StepArgs& n, std::size_t axis) {
   const auto x = s.read<T>(n.in[0]);
   const auto indices = s.read<I>(n.in[1]);
   const auto y = s.write<T>(n.out[0]);
+  s.needs_at_most(x, n.out[0].type.plane_bytes(0));
   const Layout in(s, n.in[0]), shape(s, n.in[1]);
   const Dim items = n.out[0].type.count();
   return s.run(
@@ -63,6 +64,7 @@ Step take_packed(const StepArgs& n, std::size_t axis) {
   const auto x = s.read<std::byte>(n.in[0]);
   const auto indices = s.read<I>(n.in[1]);
   const auto y = s.write<std::byte>(n.out[0]);
+  s.needs_at_most(x, n.out[0].type.plane_bytes(0));
   const Layout in(s, n.in[0]), shape(s, n.in[1]);
   const Dim items = n.out[0].type.plane_bytes(0);
   return s.run(max(items, 1), indexed_grain(n.out[0].type.dtype, items, 1),
