@@ -110,6 +110,7 @@ class Importer {
 
  private:
   Value input(const ValueInfo& info);
+  Value fixed(const ValueInfo& info, const Tensor& value);
   Dim dimension(const ValueInfo& info, std::size_t axis);
   Dim symbol(std::string_view name, std::string fallback);
   void node(const NodeProto& n, Frame& frame);
