@@ -189,6 +189,9 @@ NodeResult run_node_test(const fs::path& folder) {
   } catch (const Error& e) {
     r.verdict = Verdict::unsupported;
     r.reason = e.what();
+  } catch (const std::exception& e) {  // of our own bugs
+    r.verdict = Verdict::wrong;
+    r.reason = e.what();
   }
   return r;
 }
