@@ -44,6 +44,9 @@ OperatorRows select_rows();
 OperatorRows reduce_rows();
 OperatorRows product_rows();
 OperatorRows attention_rows();
+OperatorRows loss_rows();
+OperatorRows curve_rows();
+OperatorRows einsum_rows();
 OperatorRows microsoft_rows();
 
 inline constexpr Index oldest_opset = 7, newest_opset = 28;
