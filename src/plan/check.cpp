@@ -56,7 +56,8 @@ void check_uses(const Program& p, std::span<const Index> bytes, const DimEnv& di
       if (u.access != Access::read && (kind == BufferKind::input || kind == BufferKind::constant))
         broken(fmt::format("step {} ({}) writes buffer {}, which is read only", s, p.steps[s].name, u.buffer));
       const Index offset = u.offset.evaluate(dims), size = u.bytes.evaluate(dims);
-      if (!u.packing && size > 0 && bytes[u.buffer] > 0 && (offset < 0 || offset + size > bytes[u.buffer]))
+      const bool runs = p.steps[s].items.evaluate(dims) > 0;  // strided uses of nothing claim one element
+      if (runs && !u.packing && size > 0 && bytes[u.buffer] > 0 && (offset < 0 || offset + size > bytes[u.buffer]))
         broken(fmt::format("step {} ({}) uses bytes {}..{} of buffer {}, which has {}", s, p.steps[s].name, offset,
                            offset + size, u.buffer, bytes[u.buffer]));
     }

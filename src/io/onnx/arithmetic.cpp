@@ -53,7 +53,6 @@ Values modulo(NodeArgs& n) {
   const bool c_style = n.integer("fmod", 0) != 0;
   const Value a = n[0], b = n[1];
   if (c_style) return {fmod(a, b)};
-  require(is_integer(a.dtype()), "element type {} needs fmod=1", name(a.dtype()));
   const auto x = n.importer().known(a), y = n.importer().known(b);
   const bool sizes = x && y && x->size() == 1 && y->size() == 1 && y->front().bounds().lo > 0;
   if (sizes && a.rank() <= 1 && b.rank() <= 1) {
@@ -61,7 +60,9 @@ Values modulo(NodeArgs& n) {
   }
   const Value r = fmod(a, b), zero = like(r, 0);
   const Value mixed = bitwise_and(not_equal(r, zero), not_equal(less(r, zero), less(b, zero)));
-  return {select(mixed, r + b, r)};
+  const Value moved = select(mixed, r + b, r);
+  if (is_integer(a.dtype())) return {moved};
+  return {select(equal(r, zero), select(less(b, zero), -zero, zero), moved)};  // a zero has the divisor's sign too
 }
 
 // Sizes compare now where bounds decide, as exporters test shapes for -1.
@@ -119,7 +120,9 @@ Value convert(NodeArgs& n, Value x, DType to) {
   const auto elements = x.dtype() == to ? std::nullopt : n.importer().known(x);
   const bool from_bool = x.dtype() == DType::boolean && is_integer(to) && bits(to) >= 8;
   if (elements && from_bool) return n.known(to, *elements, x.rank() > 0);
-  return cast(x, to);
+  // The published results of floats beyond a 4-bit integer have its low bits.
+  const bool low_bits = is_float(x.dtype()) && is_integer(to) && bits(to) == 4;
+  return cast(low_bits ? cast(x, DType::i32) : x, to);
 }
 
 Values cast_to(NodeArgs& n) {
@@ -144,11 +147,14 @@ Values shift(NodeArgs& n) {
   n.expect(2, 2);
   const std::string direction = n.string("direction", "");
   require(direction == "LEFT" || direction == "RIGHT", "direction is {}, expected LEFT or RIGHT", in_quotes(direction));
-  const Value a = n[0], b = n[1];
-  // A count of the width or more gives 0.
-  const Value width = like(b, bits(b.dtype()));
-  const Value moved = direction == "LEFT" ? shift_left(a, b) : shift_right(a, b);
-  return {select(less(b, width), moved, like(moved, 0))};
+  const Value a = n[0], b = n[1], zero = like(a, 0);
+  // A count below 0 or of the width or more shifts everything out; what is negative leaves its sign.
+  const bool left = direction == "LEFT", is_signed = is_signed_integer(a.dtype());
+  const Value moved = left ? shift_left(a, b) : shift_right(a, b);
+  const Value empty = left || !is_signed ? zero : select(less(a, zero), like(a, -1), zero);
+  Value inside = less(b, like(b, bits(b.dtype())));
+  if (is_signed) inside = bitwise_and(inside, greater_equal(b, like(b, 0)));
+  return {select(inside, moved, empty)};
 }
 
 Values clip(NodeArgs& n) {
@@ -177,13 +183,22 @@ Values logical_not(NodeArgs& n) {
   return {bitwise_not(n[0])};
 }
 
-template <Value (*f)(Value, Value)>
+// `truth` holds the results for no, one and two operands that are true.
+template <Value (*f)(Value, Value), unsigned truth>
 Values logical(NodeArgs& n) {
   n.expect(2, 2);
   for (std::size_t i = 0; i < 2; ++i) {
     require(n[i].dtype() == DType::boolean, "element type {} is not supported", name(n[i].dtype()));
   }
-  return {f(n[0], n[1])};
+  const auto x = n.importer().known(n[0]), y = n.importer().known(n[1]);
+  if (!x || !y || (x->size() != y->size() && x->size() != 1 && y->size() != 1)) return {f(n[0], n[1])};
+  std::vector<Dim> out;
+  const std::size_t count = x->empty() || y->empty() ? 0 : std::max(x->size(), y->size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const unsigned set = ((*x)[x->size() == 1 ? 0 : i] != Dim(0)) + ((*y)[y->size() == 1 ? 0 : i] != Dim(0));
+    out.emplace_back(truth >> set & 1U);
+  }
+  return {n.known(DType::boolean, std::move(out), n[0].rank() + n[1].rank() > 0)};
 }
 
 }  // namespace
@@ -224,9 +239,9 @@ OperatorRows arithmetic_rows() {
       {"Greater", 7, compare<greater, less_sizes, true>},
       {"GreaterOrEqual", 12, compare<greater_equal, at_most_sizes, true>},
       {"Not", 1, logical_not},
-      {"And", 7, logical<bitwise_and>},
-      {"Or", 7, logical<bitwise_or>},
-      {"Xor", 7, logical<bitwise_xor>},
+      {"And", 7, logical<bitwise_and, 0b100>},
+      {"Or", 7, logical<bitwise_or, 0b110>},
+      {"Xor", 7, logical<bitwise_xor, 0b010>},
       {"BitwiseNot", 18, unary<bitwise_not>},
       {"BitwiseAnd", 18, binary<bitwise_and>},
       {"BitwiseOr", 18, binary<bitwise_or>},

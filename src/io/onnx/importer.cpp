@@ -21,8 +21,9 @@ constexpr int deepest_call = 24;
 const OperatorRow* row_of(std::string_view domain, std::string_view name) {
   static const auto table = [] {
     std::map<std::pair<std::string_view, std::string_view>, const OperatorRow*> all;
-    for (const OperatorRows rows : {arithmetic_rows(), activation_rows(), shape_rows(), select_rows(), reduce_rows(),
-                                    product_rows(), attention_rows(), quantized_rows()}) {
+    for (const OperatorRows rows :
+         {arithmetic_rows(), activation_rows(), shape_rows(), select_rows(), reduce_rows(), product_rows(),
+          attention_rows(), quantized_rows(), loss_rows(), curve_rows(), einsum_rows()}) {
       for (const OperatorRow& r : rows) all.emplace(std::pair(std::string_view(), r.name), &r);
     }
     for (const OperatorRow& r : microsoft_rows()) all.emplace(std::pair(std::string_view("com.microsoft"), r.name), &r);
@@ -170,6 +171,19 @@ Value Importer::input(const ValueInfo& info) {
   return builder_.input(info.name, std::move(type));
 }
 
+// An input that the caller has fixed to a value, which must be one that the file allows.
+Value Importer::fixed(const ValueInfo& info, const Tensor& value) {
+  const auto& file = model_->file.name;
+  const bool type = info.kind == "tensor" && dtype_of(info.type) == value.dtype();
+  bool sizes = !info.has_shape || value.rank() == static_cast<Index>(info.dims.size());
+  for (std::size_t i = 0; sizes && info.has_shape && i < info.dims.size(); ++i) {
+    sizes = info.dims[i].kind != DimProto::Kind::value || info.dims[i].value == value.shape()[i];
+  }
+  require(type && sizes, "'{}': input {} is fixed to a tensor {}, which is not what the file declares", file,
+          in_quotes(info.name), value.type().text());
+  return constant(builder_, value);
+}
+
 void Importer::initializers(const GraphProto& graph, Scope& scope) {
   for (const TensorProto& t : graph.initializers) {
     require(!t.name.empty(), "'{}': an initializer has no name", model_->file.name);
@@ -182,6 +196,10 @@ void Importer::initializers(const GraphProto& graph, Scope& scope) {
 }
 
 void Importer::check_options() const {
+  for (const auto& [name, value] : options_->fixed) {
+    const bool there = std::ranges::any_of(model_->graph.inputs, [&](const ValueInfo& i) { return i.name == name; });
+    require(there, "'{}' has no input called {}, which is to be fixed", model_->file.name, in_quotes(name));
+  }
   for (const auto& [name, bounds] : options_->bounds) {
     if (symbols_.contains(name) || identifiers_.contains(name)) continue;
     std::string all;
@@ -201,7 +219,9 @@ Graph Importer::run() {
     require(!info.name.empty(), "'{}': an input has no name", file);
     require(input_names.insert(info.name).second, "'{}': input {} is declared twice", file, in_quotes(info.name));
     if (scope.names.contains(info.name)) continue;  // an initialiser, which older files list as inputs too
-    scope.names.emplace(info.name, Scope::Entry{input(info), nullptr});
+    const auto fix = options_->fixed.find(info.name);
+    const Value value = fix == options_->fixed.end() ? input(info) : fixed(info, fix->second);
+    scope.names.emplace(info.name, Scope::Entry{value, nullptr});
   }
   check_options();
   Frame frame{&scope, model_->opsets, {}, false, 0};

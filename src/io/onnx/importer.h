@@ -45,6 +45,9 @@ OperatorRows reduce_rows();
 OperatorRows product_rows();
 OperatorRows quantized_rows();
 OperatorRows attention_rows();
+OperatorRows loss_rows();
+OperatorRows curve_rows();
+OperatorRows einsum_rows();
 OperatorRows microsoft_rows();
 
 inline constexpr Index oldest_opset = 7, newest_opset = 28;
@@ -111,6 +114,7 @@ class Importer {
 
  private:
   Value input(const ValueInfo& info);
+  Value fixed(const ValueInfo& info, const Tensor& value);
   Dim dimension(const ValueInfo& info, std::size_t axis);
   Dim symbol(std::string_view name, std::string fallback);
   void node(const NodeProto& n, Frame& frame);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/os_posix.h"
+#include "core/tensor.h"
 #include "ir/graph.h"
 
 namespace rlx {
@@ -15,6 +16,9 @@ struct OnnxOptions {
   std::map<std::string, Bounds, std::less<>> bounds;
   /// Bounds of the others. Where the model itself needs closer ones (a table of 512 positions), the graph has those.
   Bounds standard{1, 65536};
+  /// Inputs that have one value for good, by the name in the file: they become constants, and operands that must be
+  /// known (the target of a Reshape) may come from them.
+  std::map<std::string, Tensor, std::less<>> fixed = {};
   FileMode mode = FileMode::map;
 };
 

@@ -282,7 +282,8 @@ Values trilu(NodeArgs& n) {
 Values one_hot(NodeArgs& n) {
   n.expect(3, 3);
   const Value indices = n[0], values = n[2];
-  const auto depth = n.sizes(1);
+  const std::vector<Dim> depth =
+      is_float(n[1].dtype()) ? std::vector<Dim>{static_cast<Index>(n.scalar(1))} : n.sizes(1);
   require(depth.size() == 1 && values.rank() == 1, "depth or values have the wrong number of elements");
   const Index rank = indices.rank() + 1, axis = axis_of(n.integer("axis", -1), rank);
   Builder& b = n.builder();

@@ -136,7 +136,8 @@ Tensor TensorLoader::read(const TensorProto& t) {
 
 Tensor TensorLoader::in_place(const TensorProto&, const TensorType& type, Bytes bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(bytes.data.data());
-  if (bytes.data.empty() || address % alignment(type.dtype) == 0) return {type, {std::move(bytes)}};
+  if (bytes.data.empty()) return {type, {Bytes::allocate(0)}};
+  if (address % alignment(type.dtype) == 0) return {type, {std::move(bytes)}};
   Bytes copy = allocate_large(static_cast<Index>(bytes.data.size()));
   std::memcpy(const_cast<std::byte*>(copy.data.data()), bytes.data.data(), bytes.data.size());
   ++copies_;

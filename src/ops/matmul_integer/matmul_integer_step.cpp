@@ -182,7 +182,7 @@ Step integer_step(StepBuilder& s, const ProductPlan& p, IntegerEnd end) {
                  end.out,
                  std::move(end.stage)};
   const Dim matrices = product(p.batch);
-  s.flops(matrices * p.rows * p.inner * p.columns * 2);
+  s.flops(matrices * p.rows * p.inner * p.columns * 2, DType::i8);
   // One row costs as much time as three: it waits for memory. A result costs as much as a few more products.
   const Dim item_operations = max(min(p.rows, item_rows), 3) * (p.inner + 64) * (2 * item_columns);
   return s.run(matrices * ceildiv(p.rows, item_rows) * ceildiv(p.columns, item_columns),
