@@ -1,7 +1,7 @@
-// Measures steps of integer products on one thread against the peak of the instruction that they use at this level,
-// probed in the same run: probe and product take turns, and the best of each counts. Prints lines of `matmul-int8 A B
-// LEVEL MxKxN END weights W gops G peak P percent Q gbs B`; END is `plain`, or `scaled` for factors of rows and columns
-// and a bias; W right operands take turns; B is how fast they are read, counting a byte a weight.
+// Measures steps of integer products on one thread against the peak of the VNNI instruction (of f32 multiply-add at
+// levels without it), probed in the same run: probe and product take turns, and the best of each counts. Prints lines
+// of `matmul-int8 A B LEVEL MxKxN END weights W gops G peak P percent Q gbs B`; END is `plain`, or `scaled` for factors
+// of rows and columns and a bias; W right operands take turns; B is how fast they are read, counting a byte a weight.
 #include <fmt/core.h>
 #include <immintrin.h>
 #include <sys/mman.h>
@@ -44,57 +44,10 @@ volatile int probe_sum;
   for (const __m512i& s : sum) probe_sum = probe_sum + _mm512_cvtsi512_si32(s);
 }
 
-// What the other levels take for 8-bit products: pairs of 16 bits.
-[[gnu::target("avx512bw,avx512f")]] void probe_pairs_512() {
-  __m512i sum[probe_chains];
-  for (__m512i& s : sum) s = _mm512_set1_epi32(1);
-  __m512i x = _mm512_set1_epi32(0x00010002);
-  for (long i = 0; i < probe_steps; ++i) {
-#pragma GCC unroll 12
-    for (int j = 0; j < probe_chains; ++j) {
-      asm volatile("" : "+v"(x));
-      sum[j] = _mm512_add_epi32(sum[j], _mm512_madd_epi16(x, x));
-    }
-  }
-  for (const __m512i& s : sum) probe_sum = probe_sum + _mm512_cvtsi512_si32(s);
-}
+// Without VNNI there is no instruction for four products: f32 multiply-add is what products compare with.
+void probe_integers(Level l) { l == Level::v4b ? probe_vnni() : probe(l); }
 
-[[gnu::target("avx2")]] void probe_pairs_256() {
-  __m256i sum[probe_chains];
-  for (__m256i& s : sum) s = _mm256_set1_epi32(1);
-  __m256i x = _mm256_set1_epi32(0x00010002);
-  for (long i = 0; i < probe_steps; ++i) {
-#pragma GCC unroll 12
-    for (int j = 0; j < probe_chains; ++j) {
-      asm volatile("" : "+x"(x));
-      sum[j] = _mm256_add_epi32(sum[j], _mm256_madd_epi16(x, x));
-    }
-  }
-  for (const __m256i& s : sum) probe_sum = probe_sum + _mm256_cvtsi256_si32(s);
-}
-
-void probe_pairs_128() {
-  __m128i sum[probe_chains];
-  for (__m128i& s : sum) s = _mm_set1_epi32(1);
-  __m128i x = _mm_set1_epi32(0x00010002);
-  for (long i = 0; i < probe_steps; ++i) {
-#pragma GCC unroll 12
-    for (int j = 0; j < probe_chains; ++j) {
-      asm volatile("" : "+x"(x));
-      sum[j] = _mm_add_epi32(sum[j], _mm_madd_epi16(x, x));
-    }
-  }
-  for (const __m128i& s : sum) probe_sum = probe_sum + _mm_cvtsi128_si32(s);
-}
-
-void probe_integers(Level l) {
-  if (l == Level::v4b) return probe_vnni();
-  if (l == Level::v4) return probe_pairs_512();
-  if (l == Level::v3) return probe_pairs_256();
-  probe_pairs_128();
-}
-
-double probe_operations(Level l) { return probe_flops(l) * (l == Level::v4b ? 4 : 2); }
+double probe_operations(Level l) { return probe_flops(l) * (l == Level::v4b ? 4 : 1); }
 
 double seconds(const std::function<void()>& work) {
   const double start = thread_seconds();

@@ -1,6 +1,8 @@
 // matmul_integer: definition as a matmul of widened operands, reference in i64.
 #include "ops/matmul_integer/matmul_integer.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/walk.h"
 #include "ops/cast/cast.h"

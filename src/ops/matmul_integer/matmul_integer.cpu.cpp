@@ -5,9 +5,7 @@
 #include <set>
 
 #include "ir/outline.h"
-#include "ops/cast/cast.h"
 #include "ops/matmul_integer/matmul_integer_step.h"
-#include "ops/scalar/scalar.h"
 
 namespace rlx {
 
