@@ -1,11 +1,15 @@
 // Functions over packs of f32. Where an f32 form would lose more than two bits, or would need a case for every range,
-// the function is computed in packs of f64 and rounded once. Level-only, as simd.h.
+// the function is computed in packs of f64 and rounded once; levels with a fused multiply-add have some of them wholly
+// in f32 (simd_math_f32.h). Level-only, as simd.h.
 //
 // Every polynomial is an interpolation at the Chebyshev nodes of its interval; the error stated is that of the
 // function, relative.
 #pragma once
 
 #include "core/simd_f64.h"
+#if defined(__FMA__)
+#include "core/simd_math_f32.h"
+#endif
 
 namespace rlx::RLX_LEVEL {
 
@@ -153,14 +157,28 @@ inline F32 for_large(F32 x, F32 y, F f) {
   return load(out);
 }
 /// Sine, cosine and tangent, any finite argument; ±0 keeps its sign.
-inline F32 sin(F32 x) {
+inline F32 sin_by_f64(F32 x) {
   const F32 y = in_f64(x, [](F64 v) { return sin_from(v, 0); });
   return for_large(x, select(equal(x, splat(0.0f)), x, y), [](double v) { return __builtin_sin(v); });
 }
-inline F32 cos(F32 x) {
+inline F32 cos_by_f64(F32 x) {
   const F32 y = in_f64(x, [](F64 v) { return sin_from(v, 1); });
   return for_large(x, y, [](double v) { return __builtin_cos(v); });
 }
+#if defined(__FMA__)
+inline F32 sin(F32 x) {
+  const F32 y = select(equal(x, splat(0.0f)), x, sin_from(x, 0u));
+  const Mask small = less_equal(abs(x), splat(largest_f32_angle));
+  return any(!small) ? select(small, y, sin_by_f64(x)) : y;
+}
+inline F32 cos(F32 x) {
+  const Mask small = less_equal(abs(x), splat(largest_f32_angle));
+  return any(!small) ? select(small, sin_from(x, 1u), cos_by_f64(x)) : sin_from(x, 1u);
+}
+#else
+inline F32 sin(F32 x) { return sin_by_f64(x); }
+inline F32 cos(F32 x) { return cos_by_f64(x); }
+#endif
 inline F32 tan(F32 x) {
   const F32 y = in_f64(x, [](F64 v) { return tan_reduced(v); });
   return for_large(x, select(equal(x, splat(0.0f)), x, y), [](double v) { return __builtin_tan(v); });
@@ -257,11 +275,19 @@ inline F32 sigmoid(F32 x) {
 }
 
 // Rounded once from f64.
-inline F32 expm1(F32 x) {
-  return in_f64(x, [](F64 v) { return expm1(v); });
-}
+#if !defined(__FMA__)  // else they are in simd_math_f32.h
 inline F32 log(F32 x) {
   return in_f64(x, [](F64 v) { return log(v); });
+}
+inline F32 tanh(F32 x) {
+  return in_f64(x, [](F64 v) { return tanh(v); });
+}
+inline F32 erf(F32 x) {
+  return in_f64(x, [](F64 v) { return erf(v); });
+}
+#endif
+inline F32 expm1(F32 x) {
+  return in_f64(x, [](F64 v) { return expm1(v); });
 }
 inline F32 log1p(F32 x) {
   return in_f64(x, [](F64 v) { return log1p(v); });
@@ -269,14 +295,8 @@ inline F32 log1p(F32 x) {
 inline F32 atan(F32 x) {
   return in_f64(x, [](F64 v) { return atan(v); });
 }
-inline F32 tanh(F32 x) {
-  return in_f64(x, [](F64 v) { return tanh(v); });
-}
 inline F32 softplus(F32 x) {
   return in_f64(x, [](F64 v) { return softplus(v); });
-}
-inline F32 erf(F32 x) {
-  return in_f64(x, [](F64 v) { return erf(v); });
 }
 inline F32 erfc(F32 x) {
   return in_f64(x, [](F64 v) { return erfc(v); });

@@ -6,6 +6,10 @@ namespace rlx::RLX_LEVEL {
 
 template <class Row>
 static inline F32 value(F32 x) {
+#if defined(__FMA__)
+  if constexpr (__is_same(Row, Gelu)) return gelu(x);
+  if constexpr (__is_same(Row, GeluTanh)) return gelu_tanh(x);
+#endif
   if constexpr (Row::wide) {
     return in_f64(x, [](F64 v) { return Row::value(v); });
   } else {
