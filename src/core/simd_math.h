@@ -308,36 +308,6 @@ inline F32 pow(F32 x, F32 y) {
   return in_f64(x, y, [](F64 a, F64 b) { return pow(a, b); });
 }
 
-#if defined(__AVX2__)
-/// gelu within 4 ulp: max(x, 0) - |x|·e^(-t²/2)·R(t), where R(t) = e^(t²/2)·Φ(-t) of t = |x| is smooth in
-/// (t - 2) / (t + 2). t² is taken in two parts. The coefficients are a weighted minimax fit (error 2^-26 of the
-/// larger of Φ and 2^-24 up to t = 7.25), then moved by single units where that made the largest rounding error
-/// smaller.
-inline F32 gelu(F32 x) {
-  static constexpr float r_of_v[] = {-0x1.1f8ea4p-15f, 0x1.5b058cp-15f, 0x1.4b20acp-11f, 0x1.31c56ep-10f,
-                                     -0x1.97e838p-10f, -0x1.307bbep-7f, 0x1.037cfp-9f,   0x1.70d872p-4f,
-                                     -0x1.00f9dap-2f,  0x1.5845dep-3f};
-  static constexpr float exp2m1[] = {0x1.41f62p-13f, 0x1.5f4706p-10f, 0x1.3b2d68p-7f,
-                                     0x1.c6aed8p-5f, 0x1.ebfbdcp-3f,  0x1.62e43p-1f};
-  const F32 zero = splat(0.0f), c = splat(2.0f);
-  // |x|, where positive x end at 16: there nothing is left to take away, and infinity times 0 would be NaN.
-  const F32 size = max_or_second(min_or_second(splat(16.0f), x), -x), t = min_or_second(splat(16.0f), size);
-  const F32 v = (t - c) * (splat(1.0f) / (t + c));
-  F32 r = splat(r_of_v[0]);
-  for (int i = 1; i < 10; ++i) r = fma(r, v, splat(r_of_v[i]));
-  // e^(-t²/2) = 2^n·2^f; the halved binary logarithm of e is in two parts too.
-  const F32 square = t * t, rest = fma(t, t, -square), k = splat(-0x1.715476p-1f);
-  const F32 n = round(square * k);
-  F32 f = fma(square, k, -n);
-  f = fma(square, splat(-0x1.4ae0cp-27f), f);
-  f = fma(rest, k, f);
-  F32 p = splat(exp2m1[0]);
-  for (int i = 1; i < 6; ++i) p = fma(p, f, splat(exp2m1[i]));
-  const F32 q = times_power_of_two(fma(p * f, r, r), n);
-  return fma(-size, q, max_or_second(zero, x));
-}
-#endif
-
 /// Remainder of x / y with the sign of x, exact.
 inline F32 fmod(F32 x, F32 y) {
   // Below 2^29 the whole part of the quotient is right and its product with y exact.

@@ -17,13 +17,6 @@ static inline F32 value(F32 x) {
   }
 }
 
-#if defined(__AVX2__)
-template <>
-inline F32 value<Gelu>(F32 x) {
-  return gelu(x);
-}
-#endif
-
 template <class Row>
 static void unary(const void* const* in, void* out, long n) {
   const float* x = static_cast<const float*>(in[0]);
