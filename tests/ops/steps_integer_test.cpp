@@ -28,7 +28,8 @@ Tensor codes(DType d, const Shape& shape, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<std::int64_t> v(static_cast<std::size_t>(t.count()));
   const std::int64_t low = d == DType::i8 ? -128 : 0;
-  for (std::int64_t& x : v) x = random() % 3 == 0 ? low + 255 * static_cast<int>(random() % 2) : low + random() % 256;
+  const auto below = [&random](unsigned n) { return static_cast<std::int64_t>(random() % n); };
+  for (std::int64_t& x : v) x = low + (below(3) == 0 ? 255 * below(2) : below(256));
   store(t, v);
   return t;
 }

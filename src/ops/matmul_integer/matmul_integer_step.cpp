@@ -177,7 +177,7 @@ Step integer_step(StepBuilder& s, const ProductPlan& p, IntegerEnd end) {
                  s.dim(p.a_inner),
                  s.dim(p.b_inner),
                  s.dim(p.b_column),
-                 std::move(scaling),
+                 scaling,
                  row_zeros,
                  end.out,
                  std::move(end.stage)};

@@ -105,10 +105,13 @@ Limits limits(DType d) {
 Value quantize_definition(const QuantizeAttrs& a, const DefineArgs& d) {
   const Value x = widen(d[0]), s = spread(a, x, cast(d[1], x.dtype()));
   Value q = round(x / s);
-  q = select(equal(q, q), q, like(q, 0));  // NaN is coded as 0
+  // Statements: the order of arguments is the compiler's, and nodes are made in that order.
+  const Value zero = like(q, 0), is_number = equal(q, q);
+  q = select(is_number, q, zero);  // NaN is coded as 0
   if (d.in.size() == 3) q = q + spread(a, x, cast(d[2], x.dtype()));
   const auto [low, high] = limits(a.to);
-  return cast(minimum(maximum(q, like(q, low)), like(q, high)), a.to);
+  const Value top = like(q, high), bottom = like(q, low);
+  return cast(minimum(maximum(q, bottom), top), a.to);
 }
 
 Value dequantize_definition(const QuantizeAttrs& a, const DefineArgs& d) {
