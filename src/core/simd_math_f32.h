@@ -79,10 +79,11 @@ inline F32 gelu(F32 x) {
   const F32 v = (t - c) * (splat(1.0f) / (t + c));
   const F32 r = polynomial(v, r_of_v);
   // e^(-t²/2) = 2^n·2^f; the halved binary logarithm of e is in two parts too.
-  const F32 square = t * t, rest = fma(t, t, -square), k = splat(-0.5f * log2_e);
-  const F32 n = round(square * k);
-  const F32 f = fma(square, k, -n) + fma(square, splat(-0x1.4ae0cp-27f), rest * k);
-  const F32 q = times_power_of_two(fma(polynomial(f, exp2m1) * f, r, r), n);
+  const F32 square = t * t, rest = fma(t, t, -square), k = splat(-0.5f * log2_e), magic = splat(whole_in_low_bits);
+  const F32 whole = fma(square, k, magic);
+  const F32 f = fma(square, k, magic - whole) + fma(square, splat(-0x1.4ae0cp-27f), rest * k);
+  const F32 tail = shift_exponent(fma(polynomial(f, exp2m1) * f, r, r), whole);
+  const F32 q = select(less(t, splat(12.0f)), tail, zero);  // beyond, less than 2^-107
   return fma(-size, q, max_or_second(zero, x));
 }
 
