@@ -14,7 +14,6 @@ inline double thread_seconds() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-inline constexpr int probe_chains = 12;  // that hide the latency, for probes of other instructions
 inline constexpr long probe_steps = 200'000;
 inline volatile float probe_result;
 

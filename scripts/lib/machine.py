@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import resource
-import subprocess
 import time
 
 import build
@@ -118,16 +117,7 @@ class Gate:
 
 def probe_values(root, *what):
     """Lines of rlx_bench_probe as a dictionary. A name that comes twice keeps the larger value."""
-    problem = build.release(root, "rlx_bench_probe")
-    if problem:
-        raise SystemExit(problem)
-    done = subprocess.run([root / "build/release/bench/rlx_bench_probe", *what], capture_output=True, text=True,
-                          check=True)
-    values = {}
-    for line in done.stdout.splitlines():
-        name, value = line.split()
-        values[name] = max(float(value), values.get(name, 0.0))
-    return values
+    return {name: max(values) for name, values in build.bench_values(root, "rlx_bench_probe", *what).items()}
 
 
 def line_state(root):

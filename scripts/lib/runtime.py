@@ -87,15 +87,7 @@ def matmul(root):
 
 
 def values(root, *arguments):
-    problem = build.release(root, "rlx_bench_runtime")
-    if problem:
-        raise SystemExit(problem)
-    done = subprocess.run([root / "build/release/bench/rlx_bench_runtime", *arguments], capture_output=True, text=True,
-                          check=True)
-    lines = {}
-    for line in done.stdout.splitlines():
-        name, value = line.split()
-        lines.setdefault(name, []).append(float(value))
+    lines = build.bench_values(root, "rlx_bench_runtime", *arguments)
     return {name: statistics.median(all_values) for name, all_values in lines.items()}
 
 

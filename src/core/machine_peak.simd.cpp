@@ -9,38 +9,24 @@ namespace rlx::RLX_LEVEL {
 static constexpr int chains = 12;
 static constexpr Index block = 8 * F32::lanes;
 
-static float sum_f32(long steps) {
-  F32 sum[chains];
-  for (F32& s : sum) s = splat(0.5f);
-  const F32 x = splat(0.999f);
+template <class P, class T>
+static float sum_of(long steps) {
+  P sum[chains];
+  for (P& s : sum) s = splat(T(0.5));
+  const P x = splat(T(0.999));
   for (long i = 0; i < steps; ++i) {
 #pragma GCC unroll 12
     for (int j = 0; j < chains; ++j) sum[j] = fma(sum[j], x, x);
   }
-  F32 all = sum[0];
-  for (int j = 1; j < chains; ++j) all = all + sum[j];
-  float lanes[F32::lanes];
-  store(lanes, all);
-  return lanes[0];
-}
-
-static float sum_f64(long steps) {
-  F64 sum[chains];
-  for (F64& s : sum) s = splat(0.5);
-  const F64 x = splat(0.999);
-  for (long i = 0; i < steps; ++i) {
-#pragma GCC unroll 12
-    for (int j = 0; j < chains; ++j) sum[j] = fma(sum[j], x, x);
-  }
-  F64 all = sum[0];
-  for (int j = 1; j < chains; ++j) all = fma(sum[j], x, all);
-  double lanes[F64::lanes];
+  P all = sum[0];
+  for (int j = 1; j < chains; ++j) all = fma(sum[j], splat(T(1)), all);
+  T lanes[P::lanes];
   store(lanes, all);
   return static_cast<float>(lanes[0]);
 }
 
-static constexpr MultiplyAddPeak peak_f32 = {sum_f32, 2 * chains* F32::lanes};
-static constexpr MultiplyAddPeak peak_f64 = {sum_f64, 2 * chains* F64::lanes};
+static constexpr MultiplyAddPeak peak_f32 = {sum_of<F32, float>, 2 * chains* F32::lanes};
+static constexpr MultiplyAddPeak peak_f64 = {sum_of<F64, double>, 2 * chains* F64::lanes};
 
 #if defined(__AVX512BF16__)
 static float sum_bf16(long steps) {

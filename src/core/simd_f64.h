@@ -119,6 +119,14 @@ inline F64 minimum(F64 a, F64 b) { return select(!equal(b, b), b, min_or_second(
 /// 2^n for whole n, -1022 <= n <= 1023: the sum holds n + 1023 in its low bits.
 inline F64 power_of_two(F64 n) { return from_bits(to_bits(n + splat(0x1.8p52 + 1023)) << 52); }
 
+/// The polynomial with these coefficients, the highest power first, in packs of either type.
+template <class P, class T, int n>
+inline P polynomial(P x, const T (&c)[n]) {
+  P y = splat(c[0]);
+  for (int i = 1; i < n; ++i) y = fma(y, x, splat(c[i]));
+  return y;
+}
+
 /// A function of f64 packs on both halves of an f32 pack; the result is rounded once.
 template <class F>
 inline F32 in_f64(F32 x, F f) {

@@ -13,14 +13,6 @@
 
 namespace rlx::RLX_LEVEL {
 
-/// The polynomial with these coefficients, the highest power first.
-template <int n>
-inline F64 polynomial(F64 x, const double (&c)[n]) {
-  F64 y = splat(c[0]);
-  for (int i = 1; i < n; ++i) y = fma(y, x, splat(c[i]));
-  return y;
-}
-
 /// x = n·ln 2 + r with whole n, |r| <= ln(2) / 2, and e^r - 1 within 2^-44. x must be within ±710.
 struct ReducedExp {
   F64 n, e;

@@ -11,14 +11,6 @@
 
 namespace rlx::RLX_LEVEL {
 
-/// The polynomial with these coefficients, the highest power first.
-template <int n>
-inline F32 polynomial(F32 x, const float (&c)[n]) {
-  F32 y = splat(c[0]);
-  for (int i = 1; i < n; ++i) y = fma(y, x, splat(c[i]));
-  return y;
-}
-
 /// Added to a number within ±2^21, it leaves the nearest whole number in the low bits.
 inline constexpr float whole_in_low_bits = 0x1.8p23f;
 inline constexpr float log2_e = 0x1.715476p0f;

@@ -64,6 +64,7 @@ TEST(MachinePeak, ChainsHaveTheStatedLength) {
     double s = 0.5;
     for (int i = 0; i < 3; ++i) s = s * 0.999 + 0.999;
     EXPECT_NEAR(k.f32.run(3), 12 * s, 1e-4);
+    EXPECT_NEAR(k.f64.run(3), 12 * s, 1e-4);
     EXPECT_GE(k.bf16.operations, k.f32.operations);
     EXPECT_GE(k.i8.operations, k.bf16.operations);
     EXPECT_EQ(k.f64.operations * 2, k.f32.operations);

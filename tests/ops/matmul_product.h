@@ -76,6 +76,20 @@ inline std::vector<Tensor> by_steps(const Graph& g, std::span<const Tensor> inpu
   return outputs;
 }
 
+// At every level: the steps of `fused`, a graph with one output, give the bits of those of `plain`.
+inline void expect_same_bits_by_steps(const Graph& fused, const Graph& plain, std::span<const Tensor> inputs,
+                                      const DimEnv& dims) {
+  at_every_level([&] {
+    const std::vector<Tensor> want = by_steps(plain, inputs, dims, 0);
+    ASSERT_EQ(want.size(), 1U);
+    for (const unsigned pieces : {0u, 3u}) {
+      const std::vector<Tensor> got = by_steps(fused, inputs, dims, pieces);
+      ASSERT_EQ(got.size(), 1U);
+      EXPECT_TRUE(identical(got[0], want[0]));
+    }
+  });
+}
+
 // The graph with its products fused with what follows them.
 inline Graph fused_by_pass(const Graph& g) {
   DeviceInfo device;

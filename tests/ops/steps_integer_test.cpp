@@ -160,15 +160,7 @@ void check_scaled(std::vector<Index> batch, Index rows, Index inner, Index colum
       in.push_back(
           fill(CaseInput(t).range(t.dtype == DType::i8 ? -128 : -2, t.dtype == DType::i8 ? 127 : 3), dims, seed++));
     }
-    at_every_level([&] {
-      const std::vector<Tensor> want = by_steps(plain, in, dims, 0);
-      ASSERT_EQ(want.size(), 1U);
-      for (const unsigned pieces : {0u, 3u}) {
-        const std::vector<Tensor> got = by_steps(one, in, dims, pieces);
-        ASSERT_EQ(got.size(), 1U);
-        EXPECT_TRUE(identical(got[0], want[0]));
-      }
-    });
+    expect_same_bits_by_steps(one, plain, in, dims);
   }
 }
 

@@ -5,13 +5,12 @@
 
 #include "core/levels.h"
 #include "device/view.h"
+#include "ops/matmul/product_run.h"
 
 namespace rlx {
 
 namespace {
 
-// Columns of an item: whole panels of every kernel.
-constexpr Index item_columns = 64;
 // Rows of an item. A matrix that is packed while it is multiplied is packed once an item, so items are higher there.
 constexpr Index packed_rows = 144, loose_rows = 144;
 // About 10 µs of multiplication on one core.
@@ -145,14 +144,11 @@ std::optional<ProductPlan> plan_product(const StepArgs& n, const MatmulAttrs& at
 
 namespace {
 
-// The sizes of a plan as tokens, and what one range of items does with them.
+// A plan as tokens, and what one range of items does with them.
 struct ProductRun {
   const MatmulKernel* kernel;
   Index element_bytes, item_rows;
-  bool packed;
-  Token<std::byte, Access::read> a, b;
-  std::vector<DimToken> batch, a_batch, b_batch;
-  DimToken rows, inner, columns, a_row, a_inner, b_inner, b_column;
+  ProductTokens tokens;
   ProductEnd end;
 
   void operator()(const Memory& m, const DimValues& d, Range range) const {
@@ -162,102 +158,29 @@ struct ProductRun {
 
  private:
   void each_call(const Memory& m, const DimValues& d, Range range, const region::Give* give) const {
-    const Index row_count = d[rows], column_count = d[columns];
-    const Index across = (column_count + item_columns - 1) / item_columns;
-    const Index down = (row_count + item_rows - 1) / item_rows;
-    const Index height = down == 0 ? 0 : (row_count + down - 1) / down;
-    MatmulArgs args;
-    args.a_row = d[a_row];
-    args.a_inner = d[a_inner];
-    args.b_inner = d[b_inner];
-    args.b_column = d[b_column];
-    args.packed = packed;
-    args.inner = d[inner];
-    args.c_row = column_count;
-    for (Index i = range.begin; i < range.end;) {
-      const Index unit = i % across, block = i / across % down, matrix = i / across / down;
-      const Index units = std::min(across - unit, range.end - i);
-      const Index row = block * height, column = unit * item_columns;
-      args.rows = std::min(height, row_count - row);
-      args.columns = std::min(units * item_columns, column_count - column);
-      if (args.rows > 0) call(m, d, args, {matrix, row, column}, give);
-      i += units;
-    }
-  }
-
-  // Where a call begins.
-  struct Place {
-    Index matrix, row, column;
-  };
-  // What finish() of the kernel needs: results are given as elements of the whole result.
-  struct Finish {
-    const region::Give* give;
-    Index first, columns;
-    static void run(const void* context, long row, long column, long count, const void* values) {
-      const auto& f = *static_cast<const Finish*>(context);
-      (*f.give)(f.first + row * f.columns + column, count, static_cast<const std::byte*>(values));
-    }
-  };
-
-  void call(const Memory& m, const DimValues& d, MatmulArgs args, Place at, const region::Give* give) const {
-    Index a_at = at.row * args.a_row, b_at = 0, rest = at.matrix;
-    for (std::size_t axis = batch.size(); axis-- > 0;) {
-      const Index extent = d[batch[axis]];
-      a_at += rest % extent * d[a_batch[axis]];
-      b_at += rest % extent * d[b_batch[axis]];
-      rest /= extent;
-    }
-    args.a = m[a].data() + a_at * element_bytes;
-    if (packed) {
-      const Index panel = kernel->panel_bytes(args.inner), panels = (args.c_row + kernel->width - 1) / kernel->width;
-      args.b = m[b].data() + (b_at * panels + at.column / kernel->width) * panel;
-    } else {
-      args.b = m[b].data() + (b_at + at.column * args.b_column) * element_bytes;
-    }
-    const Index first = (at.matrix * d[rows] + at.row) * args.c_row + at.column;
-    const Finish finish{give, first, args.c_row};
-    if (give) {
-      args.finish = {Finish::run, &finish};
-    } else {
-      args.c = m[*end.out].data() + first * element_bytes;
-    }
-    kernel->multiply(args);
+    const ProductCut cut{item_rows, element_bytes, kernel->width, kernel->panel_bytes(d[tokens.inner])};
+    each_product_call(tokens, m, d, range, cut, MatmulArgs{}, [&](MatmulArgs args, const ProductPlace& at) {
+      const ProductFinish finish{give, at.first, args.c_row};
+      if (give) {
+        args.finish = {ProductFinish::run, &finish};
+      } else {
+        args.c = m[*end.out].data() + at.first * element_bytes;
+      }
+      kernel->multiply(args);
+    });
   }
 };
 
 }  // namespace
 
 Step product_step(StepBuilder& s, const ProductPlan& p, ProductEnd end) {
-  const auto tokens = [&](const std::vector<Dim>& dims) {
-    std::vector<DimToken> all;
-    for (const Dim& d : dims) all.push_back(s.dim(d));
-    return all;
-  };
   const Index item_rows = p.packing ? packed_rows : loose_rows;
-  const auto a = s.read<std::byte>(p.a);
-  const auto b = p.packing ? s.packed<std::byte>(p.b, *p.packing) : s.read<std::byte>(p.b);
-  ProductRun run{p.kernel,
-                 p.element_bytes,
-                 item_rows,
-                 p.packing.has_value(),
-                 a,
-                 b,
-                 tokens(p.batch),
-                 tokens(p.a_batch),
-                 tokens(p.b_batch),
-                 s.dim(p.rows),
-                 s.dim(p.inner),
-                 s.dim(p.columns),
-                 s.dim(p.a_row),
-                 s.dim(p.a_inner),
-                 s.dim(p.b_inner),
-                 s.dim(p.b_column),
-                 std::move(end)};
+  ProductRun run{p.kernel, p.element_bytes, item_rows, ProductTokens::of(s, p), std::move(end)};
   const Dim matrices = product(p.batch);
   s.flops(matrices * p.rows * p.inner * p.columns * 2, arithmetic(p.a.type.dtype));
   // One row costs as much time as three: it waits for memory.
-  const Dim item_flops = max(min(p.rows, item_rows), 3) * max(p.inner, 1) * (2 * item_columns);
-  return s.run(matrices * ceildiv(p.rows, item_rows) * ceildiv(p.columns, item_columns),
+  const Dim item_flops = max(min(p.rows, item_rows), 3) * max(p.inner, 1) * (2 * product_item_columns);
+  return s.run(matrices * ceildiv(p.rows, item_rows) * ceildiv(p.columns, product_item_columns),
                ceildiv(call_flops, item_flops), std::move(run));
 }
 

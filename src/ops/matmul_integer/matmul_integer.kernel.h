@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/levels.h"
+#include "ops/matmul/matmul.kernel.h"
 
 namespace rlx {
 
@@ -12,13 +13,6 @@ struct IntegerScales {
   const float* row = nullptr;
   const float* column = nullptr;
   const float* bias = nullptr;
-};
-
-/// Receives finished results: `count` values of one row, from `column` on; both count from the start of the call.
-/// `values` are i32, or f32 when there are scales.
-struct IntegerFinish {
-  void (*run)(const void* context, long row, long column, long count, const void* values) = nullptr;
-  const void* context = nullptr;
 };
 
 /// c[rows, columns] = a[rows, inner] times b[inner, columns]. Strides are in elements. Nothing may overlap `c`.
@@ -37,7 +31,8 @@ struct IntegerArgs {
   long c_row = 0;
   long rows = 0, inner = 0, columns = 0;
   IntegerScales scales;
-  IntegerFinish finish;
+  /// Takes the results: i32, or f32 when there are scales.
+  MatmulFinish finish;
 };
 
 struct IntegerKernels {
