@@ -1,6 +1,6 @@
 // Measures how the work on a graph grows with its nodes: build, print, parse, verify, gradient and the rewrites, for a
-// chain and for a wide graph. Prints `STAGE SECONDS` lines, of processor time; under callgrind every stage is a dump of
-// its own.
+// chain and for a wide graph; all passes for layers as exporters write them. Prints `STAGE SECONDS` lines, of processor
+// time; under callgrind every stage is a dump of its own.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,11 +16,16 @@
 #include "ir/print.h"
 #include "ir/rewrite.h"
 #include "ir/verify.h"
+#include "ops/cast/cast.h"
 #include "ops/constant/constant.h"
+#include "ops/matmul/matmul.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reshape/reshape.h"
 #include "ops/scalar/scalar.h"
+#include "ops/transpose/transpose.h"
+#include "passes/pass.h"
 #include "runtime/evaluate.h"
+#include "runtime/pass_evaluator.h"
 
 #if __has_include(<valgrind/callgrind.h>)
 #include <valgrind/callgrind.h>
@@ -75,6 +80,21 @@ Graph wide(std::size_t nodes) {
   return g.finish(outputs);
 }
 
+// Layers of what passes work on; about as many nodes stay as go.
+Graph layers(std::size_t nodes) {
+  Builder b;
+  const Dim n = Dim::symbol("N", 1, 64);
+  Value x = b.input("x", {DType::f32, {n, 4, 4}});
+  for (int i = 0; b.graph().nodes.size() < nodes; ++i) {
+    const Value number = constant(b, DType::f32, 1.5 + i) * constant(b, DType::f32, 2);
+    x = tanh(x * number + like(x, -0.0));
+    x = transpose_last(relu(transpose_last(x)) * like(x, 1));
+    x = reshape(gelu(reshape(x, {n * 4, 4})), {n, 4, 4});
+    x = x + matmul(x, transpose_last(exp(cast(cast(x, DType::f64), DType::f32))));
+  }
+  return b.finish({x});
+}
+
 // Runs of eight consecutive nodes are one group.
 std::vector<Id> groups_of_eight(const Graph& g) {
   std::vector<Id> root(g.nodes.size());
@@ -85,9 +105,9 @@ std::vector<Id> groups_of_eight(const Graph& g) {
   return root;
 }
 
-void measure(const char* stage, const std::function<void()>& work) {
+void measure(const char* stage, const std::function<void()>& work, int repeats = 7) {
   double best = 0;
-  const int runs = RUNNING_ON_VALGRIND ? 1 : 7;
+  const int runs = RUNNING_ON_VALGRIND ? 1 : repeats;
   for (int i = 0; i < runs; ++i) {
     CALLGRIND_ZERO_STATS;
     const std::clock_t start = std::clock();
@@ -99,7 +119,24 @@ void measure(const char* stage, const std::function<void()>& work) {
   fmt::print("{} {:.6f}\n", stage, best);
 }
 
+void run_all_passes(std::size_t nodes) {
+  const Graph g = layers(nodes);
+  fmt::print("nodes {}\n", g.nodes.size());
+  const DeviceInfo device;
+  const CompileOptions options;
+  measure(
+      "passes",
+      [&] {
+        Report report;
+        PassContext context{device, options, report};
+        use_reference(context);
+        ensure(run_passes(g, default_passes(), context).nodes.size() < g.nodes.size(), "the passes left all nodes");
+      },
+      3);
+}
+
 void run(const std::string& shape, std::size_t nodes) {
+  if (shape == "layers") return run_all_passes(nodes);
   const auto make = [&] { return shape == "chain" ? chain(nodes) : wide(nodes); };
   const Graph g = make();
   fmt::print("nodes {}\n", g.nodes.size());
@@ -131,8 +168,8 @@ void run(const std::string& shape, std::size_t nodes) {
 
 int main(int count, char** arguments) {
   const std::vector<std::string> args(arguments, arguments + count);
-  if (args.size() != 3 || (args[1] != "chain" && args[1] != "wide")) {
-    fmt::print(stderr, "usage: {} chain|wide NODES\n", args.empty() ? "linear" : args[0]);
+  if (args.size() != 3 || (args[1] != "chain" && args[1] != "wide" && args[1] != "layers")) {
+    fmt::print(stderr, "usage: {} chain|wide|layers NODES\n", args.empty() ? "linear" : args[0]);
     return 2;
   }
   try {

@@ -1,7 +1,5 @@
-// Passes take time in proportion to the graph.
+// All passes on a large graph.
 #include <gtest/gtest.h>
-
-#include <chrono>
 
 #include "ir/builder.h"
 #include "ops/cast/cast.h"
@@ -31,27 +29,22 @@ Graph layers(int nodes) {
   return b.finish({x});
 }
 
-double seconds(const Graph& g, std::size_t& left) {
+std::size_t nodes_left(const Graph& g) {
   const DeviceInfo device;
   const CompileOptions options;
   Report report;
   PassContext context{device, options, report};
   use_reference(context);
-  const auto begin = std::chrono::steady_clock::now();
-  left = run_passes(g, default_passes(), context).nodes.size();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return run_passes(g, default_passes(), context).nodes.size();
 }
 
-TEST(BulkPasses, TimeGrowsWithTheGraph) {
+// How the time grows is a figure of bench/linear.
+TEST(BulkPasses, LargeGraphsAreSimplifiedAsSmallOnes) {
   const Graph small = layers(10000), large = layers(100000);
   ASSERT_GE(large.nodes.size(), 100000u);
-  std::size_t few = 0, many = 0;
-  const double first = seconds(small, few), second = seconds(large, many);
-  RecordProperty("seconds_for_100k", fmt::format("{:.2f}", second));
+  const std::size_t few = nodes_left(small), many = nodes_left(large);
   EXPECT_LT(many, large.nodes.size() * 2 / 3);
   EXPECT_NEAR(static_cast<double>(many), 10 * static_cast<double>(few), 100);
-  EXPECT_LT(second, 20 * first) << first << " s for " << small.nodes.size() << " nodes, " << second << " s for "
-                                << large.nodes.size();
 }
 
 }  // namespace
