@@ -67,24 +67,30 @@ class OneStep {
     std::vector<TensorType> types = in;
     types.push_back(node.results[0]);
     for (const TensorType& t : types) memory_.push_back(numbers(t, parts * t.count().constant()));
-    bound_ = BoundStep(*step_, {}, [&](BufferId id) { return memory_[id].data(); });
+    bound_ = BoundStep(*step_, {}, [&](BufferId id) { return memory_[id].data()->bytes; });
   }
   void run() const { bound_->run({0, bound_->items()}); }
 
  private:
+  // Lines of the cache, where arenas and weights begin too.
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+
   // Numbers of [-1, 1) as f32, or bf16 by cutting.
-  static std::vector<std::byte> numbers(const TensorType& t, Index count) {
+  static std::vector<Line> numbers(const TensorType& t, Index count) {
     const auto width = static_cast<std::size_t>(bits(t.dtype) / 8);
-    std::vector<std::byte> bytes(static_cast<std::size_t>(count) * width);
+    std::vector<Line> lines(static_cast<std::size_t>(count) * width / sizeof(Line) + 1);
+    std::byte* const bytes = lines.data()->bytes;
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
       const float x = static_cast<float>((i * 7919) % 1000) / 500 - 1;
-      std::memcpy(bytes.data() + i * width, reinterpret_cast<const char*>(&x) + 4 - width, width);
+      std::memcpy(bytes + i * width, reinterpret_cast<const char*>(&x) + 4 - width, width);
     }
-    return bytes;
+    return lines;
   }
 
   std::optional<Step> step_;
-  std::vector<std::vector<std::byte>> memory_;
+  std::vector<std::vector<Line>> memory_;
   std::optional<BoundStep> bound_;
 };
 
