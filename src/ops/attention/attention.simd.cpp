@@ -1,282 +1,20 @@
 // Kernels of attention, compiled once per level: tiles of keys anchored at key 0, softmax carried from tile to tile.
-#include "core/simd_float.h"
-#include "ops/attention/attention.kernel.h"
+#include "ops/attention/attention_tile.h"
 
 namespace rlx::RLX_LEVEL {
 
 namespace {
 
-constexpr Index lanes = F32::lanes;
-constexpr Index tile = 128;   // keys; the order of all sums depends on it
-constexpr Index abreast = 6;  // rows that share every load of keys and values
-#if defined(__AVX512F__)
-constexpr int packs_abreast = 4;
-#else
-constexpr int packs_abreast = 2;
-#endif
-constexpr float inf = __builtin_inff();
-
-template <class T>
-constexpr bool is_f32 = false;
-template <>
-constexpr bool is_f32<float> = true;
-
-/// Memory of one item.
-template <class T>
-struct Work {
-  static constexpr Index copied = is_f32<T> ? 1 : AttentionCall::max_size;
-  alignas(64) float sums[AttentionCall::block_size];             // of weighted values, a row each
-  alignas(64) float weights[AttentionCall::block_rows * lanes];  // sums of weights, in lanes
-  alignas(64) float scores[abreast * tile], exponentials[abreast * tile];
-  alignas(64) float limits[tile], row_limits[tile];        // -inf for hidden keys, else +inf
-  alignas(64) float keys[AttentionCall::max_size * tile];  // the tile of keys, transposed
-  alignas(64) float values[copied * tile];                 // the tile of values of a half type
-  alignas(64) float queries[abreast * copied];
-  float top[AttentionCall::block_rows];                                     // largest scores so far
-  Index query[AttentionCall::block_rows], head[AttentionCall::block_rows];  // of every row
-};
-
-/// One item: rows [first, first + count) of one head of k and v of one batch.
-struct Item {
-  Index batch, kv_head, first, count;
-};
-
-/// Keys [begin, end).
-struct Keys {
-  Index begin, end;
-  bool empty() const { return begin >= end; }
-};
-
-Index least(Index a, Index b) { return a < b ? a : b; }
-Index most(Index a, Index b) { return a < b ? b : a; }
-Index up(Index n, Index to) { return (n + to - 1) / to * to; }
-Index down(Index n, Index to) { return n / to * to; }
-
-/// The keys that a query's position shows.
-Keys seen(const AttentionCall& c, Index query) {
-  if (!c.by_position) return {0, c.keys};
-  const Index position = c.offset + query;
-  return {most(0, position - c.window + 1), least(c.keys, position + 1)};
-}
-Keys seen_in(const AttentionCall& c, Index query, Index start, Index count) {
-  const Keys all = seen(c, query);
-  return {most(0, all.begin - start), least(count, all.end - start)};
-}
-/// What some queries see of a tile: what any of them sees, and whether all see all of it.
-struct Seen {
-  Keys any;
-  bool all;
-};
-Seen seen_by(const AttentionCall& c, const Index* queries, Index count, Index start, Index keys) {
-  if (!c.by_position) return {{0, keys}, true};
-  Keys any{keys, 0};
-  bool all = true;
-  for (Index r = 0; r < count; ++r) {
-    const Keys one = seen_in(c, queries[r], start, keys);
-    all = all && one.begin == 0 && one.end == keys;
-    if (!one.empty()) any = {least(any.begin, one.begin), most(any.end, one.end)};
-  }
-  return {any, all};
-}
-
-// --- a tile of keys and values ---
-
-__m128 load_four(const float* p) { return _mm_loadu_ps(p); }
-#if defined(__AVX2__)
-__m128 load_four(const StoredF16* p) { return _mm_cvtph_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))); }
-#else
-__m128 load_four(const StoredF16* p) { return _mm_setr_ps(widen(p[0]), widen(p[1]), widen(p[2]), widen(p[3])); }
-#endif
-__m128 load_four(const StoredBF16* p) {
-  const __m128i half = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
-  return _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(half), 16));
-}
-float widen(float x) { return x; }
-
-/// to[e * tile + j] = element e of key j; keys behind the last up to a whole pack are 0.
-template <class T>
-void transpose_keys(const T* k, Index stride, Index count, Index size, float* to) {
-  Index j = 0;
-  for (; j + 4 <= count; j += 4, k += 4 * stride) {
-    Index e = 0;
-    for (; e + 4 <= size; e += 4) {
-      __m128 a = load_four(k + e), b = load_four(k + stride + e);
-      __m128 c = load_four(k + 2 * stride + e), d = load_four(k + 3 * stride + e);
-      _MM_TRANSPOSE4_PS(a, b, c, d);
-      _mm_store_ps(to + e * tile + j, a);
-      _mm_store_ps(to + (e + 1) * tile + j, b);
-      _mm_store_ps(to + (e + 2) * tile + j, c);
-      _mm_store_ps(to + (e + 3) * tile + j, d);
-    }
-    for (; e < size; ++e) {
-      for (Index i = 0; i < 4; ++i) to[e * tile + j + i] = widen(k[i * stride + e]);
-    }
-  }
-  for (; j < count; ++j, k += stride) {
-    for (Index e = 0; e < size; ++e) to[e * tile + j] = widen(k[e]);
-  }
-  for (; j < up(count, lanes); ++j) {
-    for (Index e = 0; e < size; ++e) to[e * tile + j] = 0;
-  }
-}
-
-template <class T>
-void copy_values(const T* v, Index stride, Index count, Index size, float* to) {
-  for (Index j = 0; j < count; ++j, v += stride, to += up(size, lanes)) {
-    Index e = 0;
-    for (; e + lanes <= size; e += lanes) store(to + e, load(v + e));
-    if (e < size) store(to + e, load(v + e, size - e, splat(0.0f)));
-  }
-}
-
-bool all_finite(const float* v, Index stride, Index count, Index size) {
-  F32 found = splat(0.0f);
-  for (Index j = 0; j < count; ++j, v += stride) {
-    Index e = 0;
-    for (; e + lanes <= size; e += lanes) found = fma(load(v + e), splat(0.0f), found);
-    if (e < size) found = fma(load(v + e, size - e, splat(0.0f)), splat(0.0f), found);
-  }
-  const float sum = fold(found, [](float a, float b) { return a + b; });
-  return sum == sum;
-}
-
-// --- the fourth operand ---
-
-template <class V>
-void limit_integers(const V* p, Index stride, Index count, float* to) {
-  for (Index j = 0; j < count; ++j) to[j] = p[j * stride] != 0 ? inf : -inf;
-}
-template <class V>
-void limit_floats(const V* p, Index stride, Index count, float* to) {
-  for (Index j = 0; j < count; ++j) to[j] = widen(p[j * stride]) >= 0.5f ? inf : -inf;
-}
-
-/// Whether the fourth operand is the same for all rows of an item.
-bool shared_limits(const AttentionCall& c) { return c.extra_head == 0 && c.extra_query == 0; }
-bool hides(const AttentionCall& c) { return c.operand > AttentionOperand::bias; }
-/// Whether anything may hide keys or count as hidden.
-bool masked(const AttentionCall& c) { return c.by_position || c.operand != AttentionOperand::none; }
-
-Index extra_at(const AttentionCall& c, Index batch, Index head, Index query, Index key) {
-  return batch * c.extra_batch + head * c.extra_head + query * c.extra_query + key * c.extra_key;
-}
-
-/// Limits of `count` keys from element `at` of the fourth operand on.
-void read_limits(const AttentionCall& c, Index at, Index count, float* to) {
-  const auto from = [&](auto* type) { return static_cast<decltype(type)>(c.extra) + at; };
-  const Index step = c.extra_key;
-  switch (c.operand) {
-    case AttentionOperand::none:
-    case AttentionOperand::bias:
-      return;
-    case AttentionOperand::int8:
-      return limit_integers(from(static_cast<const char*>(nullptr)), step, count, to);
-    case AttentionOperand::int16:
-      return limit_integers(from(static_cast<const short*>(nullptr)), step, count, to);
-    case AttentionOperand::int32:
-      return limit_integers(from(static_cast<const int*>(nullptr)), step, count, to);
-    case AttentionOperand::int64:
-      return limit_integers(from(static_cast<const long*>(nullptr)), step, count, to);
-    case AttentionOperand::f16:
-      return limit_floats(from(static_cast<const StoredF16*>(nullptr)), step, count, to);
-    case AttentionOperand::bf16:
-      return limit_floats(from(static_cast<const StoredBF16*>(nullptr)), step, count, to);
-    case AttentionOperand::f32:
-      return limit_floats(from(static_cast<const float*>(nullptr)), step, count, to);
-    case AttentionOperand::f64: {
-      const double* p = from(static_cast<const double*>(nullptr));
-      for (Index j = 0; j < count; ++j) to[j] = p[j * step] >= 0.5 ? inf : -inf;
-    }
-  }
-}
-
-// --- scores ---
-
-/// Hyperbolic tangent within 1e-7 of |x| or of 1: a polynomial near 0, else from e^(-2|x|).
-F32 tanh_of(F32 x) {
-  const F32 size = abs(x), e = exp(size * splat(-2.0f));
-  const F32 far = (splat(1.0f) - e) / (splat(1.0f) + e);
-  const F32 s = x * x;
-  F32 p = splat(-0.00145583438f);
-  const float series[] = {0.00359212803f, -0.00886323552f, 0.0218694885f, -0.0539682540f, 0.133333333f, -0.333333333f};
-  for (const float f : series) p = fma(p, s, splat(f));
-  const F32 near = fma(p * s, x, x);
-  return select(less(size, splat(0.55f)), near, copysign(far, x));
-}
-
-// Loaded from 16 - n on, the first n lanes show their keys, or hide them.
-alignas(64) constexpr float first_seen[32] = {inf,  inf,  inf,  inf,  inf,  inf,  inf,  inf,  inf,  inf,  inf,
-                                              inf,  inf,  inf,  inf,  inf,  -inf, -inf, -inf, -inf, -inf, -inf,
-                                              -inf, -inf, -inf, -inf, -inf, -inf, -inf, -inf, -inf, -inf};
-alignas(64) constexpr float first_hidden[32] = {-inf, -inf, -inf, -inf, -inf, -inf, -inf, -inf, -inf, -inf, -inf,
-                                                -inf, -inf, -inf, -inf, -inf, inf,  inf,  inf,  inf,  inf,  inf,
-                                                inf,  inf,  inf,  inf,  inf,  inf,  inf,  inf,  inf,  inf};
-
-/// What changes the scores of one row of a tile.
-template <class T>
-struct Edits {
-  const float* limits = nullptr;  // of the tile's keys
-  const T* bias = nullptr;        // of the tile's keys
-  Index bias_step = 0;
-  Index keys = 0;  // in the tile
-  float soft_cap = 0;
-  Keys visible{0, 0};
-
-  F32 bias_at(Index j) const {
-    const Index n = least(lanes, keys - j);
-    if (bias_step == 1) return n == lanes ? load(bias + j) : load(bias + j, n, splat(0.0f));
-    return splat(widen(bias[0]));
-  }
-  F32 apply(F32 s, Index j) const {
-    if (soft_cap > 0) s = splat(soft_cap) * tanh_of(s / splat(soft_cap));
-    if (bias) s = s + bias_at(j);
-    // The smaller of a NaN and a limit is the limit: hidden keys are -inf whatever they hold.
-    if (limits) s = min_or_second(s, load(limits + j));
-    if (j < visible.begin) s = min_or_second(s, load(first_hidden + 16 - least(visible.begin - j, lanes)));
-    if (j + lanes > visible.end) s = min_or_second(s, load(first_seen + 16 - least(most(visible.end - j, 0), lanes)));
-    return s;
-  }
-};
-
-float largest(F32 a) {
-#if defined(__AVX512F__)
-  return _mm512_reduce_max_ps(a.v);
-#else
-  return fold(a, [](float x, float y) { return x < y ? y : x; });
-#endif
-}
-
-/// Edits the scores of packs [begin, end) of keys in place; returns the largest, NaN left out.
-template <class T>
-float edit_scores(const Edits<T>& edits, float* scores, Keys packs) {
-  F32 top = splat(-inf);
-  for (Index j = packs.begin; j < packs.end; j += lanes) {
-    const F32 s = edits.apply(load(scores + j), j);
-    store(scores + j, s);
-    top = max_or_second(s, top);
-  }
-  return largest(top);
-}
-
-/// to = e^(scores - top); adds the sum to the lanes of `weights`, which were scaled before.
-void weigh(const float* scores, float* to, Keys packs, float top, float* weights) {
-  F32 sum = load(weights);
-  for (Index j = packs.begin; j < packs.end; j += lanes) {
-    const F32 e = exp(load(scores + j) - splat(top));
-    store(to + j, e);
-    sum = sum + e;
-  }
-  store(weights, sum);
-}
+using namespace attention_tiles;
 
 // --- products ---
 
-/// c[i][..] = factor[i] * c[i][..] + sum over e of a[i][e] * b[e][..], or without the first term, then scaled, and
+/// c[i][..] = factor[i] * c[i][..] + sum over e of a[i][e] * b[e][..], or without the first term, and
 /// tops[i], one pack a row, takes what is larger, NaN left out; one chain of fma in ascending e. `tail` lanes of the
 /// last pack of b exist.
 template <int rows, int packs, bool whole, bool keep>
-void product(const float* const* a, const float* b, Index stride, Index depth, float* const* c, const float* factor,
-             Index tail, [[maybe_unused]] float* tops) {
+void product(const float* const* a, const float* b, Index stride, Index depth, float* const* c,
+             [[maybe_unused]] const float* factor, Index tail, [[maybe_unused]] float* tops) {
   F32 sum[rows][packs];
 #pragma GCC unroll 8
   for (int i = 0; i < rows; ++i) {
@@ -304,37 +42,42 @@ void product(const float* const* a, const float* b, Index stride, Index depth, f
     F32 top = keep ? splat(0.0f) : load(tops + i * lanes);
 #pragma GCC unroll 4
     for (int p = 0; p < packs; ++p) {
-      const F32 s = keep ? sum[i][p] : sum[i][p] * splat(factor[i]);
-      store(c[i] + p * lanes, s);
-      if constexpr (!keep) top = max_or_second(s, top);
+      store(c[i] + p * lanes, sum[i][p]);
+      if constexpr (!keep) top = max_or_second(sum[i][p], top);
     }
     if constexpr (!keep) store(tops + i * lanes, top);
   }
 }
 
-/// product() over `width` columns, a multiple of lanes but for keep, where the rest of b's last pack is absent.
+/// product() over at most packs_abreast packs of columns, whole ones but for keep, where the rest of b's last pack is
+/// absent.
 template <int rows, bool keep>
-void products(const float* const* a, const float* b, Index stride, Index depth, float* const* c, const float* factor,
-              Index width, float* tops = nullptr) {
-  float* to[rows];
-  for (Index w = 0; w < width; w += packs_abreast * lanes) {
-    for (int i = 0; i < rows; ++i) to[i] = c[i] + w;
-    const Index rest = least(width - w, packs_abreast * lanes), packs = (rest + lanes - 1) / lanes;
-    const Index tail = rest - (packs - 1) * lanes;
-    const auto run = [&]<int n>() {
-      if (tail == lanes) return product<rows, n, true, keep>(a, b + w, stride, depth, to, factor, tail, tops);
-      if constexpr (keep) product<rows, n, false, keep>(a, b + w, stride, depth, to, factor, tail, tops);
-    };
-    if (packs == 1) run.template operator()<1>();
-    if (packs == 2) run.template operator()<2>();
-    if constexpr (packs_abreast == 4) {
-      if (packs == 3) run.template operator()<3>();
-      if (packs == 4) run.template operator()<4>();
-    }
+void panel(const float* const* a, const float* b, Index stride, Index depth, float* const* c, const float* factor,
+           Index width, float* tops) {
+  const Index packs = (width + lanes - 1) / lanes, tail = width - (packs - 1) * lanes;
+  const auto run = [&]<int n>() {
+    if (tail == lanes) return product<rows, n, true, keep>(a, b, stride, depth, c, factor, tail, tops);
+    if constexpr (keep) product<rows, n, false, keep>(a, b, stride, depth, c, factor, tail, tops);
+  };
+  if (packs == 1) run.template operator()<1>();
+  if (packs == 2) run.template operator()<2>();
+  if constexpr (packs_abreast == 4) {
+    if (packs == 3) run.template operator()<3>();
+    if (packs == 4) run.template operator()<4>();
   }
 }
 
-/// The same sums as products<1, true>, leaving out hidden keys, whose values may be anything.
+/// panel() of 1, 2, 4 or 6 rows.
+template <bool keep>
+void panel(Index rows, const float* const* a, const float* b, Index stride, Index depth, float* const* c,
+           const float* factor, Index width, float* tops = nullptr) {
+  if (rows == 6) return panel<6, keep>(a, b, stride, depth, c, factor, width, tops);
+  if (rows == 4) return panel<4, keep>(a, b, stride, depth, c, factor, width, tops);
+  if (rows == 2) return panel<2, keep>(a, b, stride, depth, c, factor, width, tops);
+  panel<1, keep>(a, b, stride, depth, c, factor, width, tops);
+}
+
+/// The same sums as panel<true> for one row and any width, leaving out hidden keys, whose values may be anything.
 void visible_product(const float* weights, const float* scores, const float* b, Index stride, Index depth, float* c,
                      float factor, Index width) {
   for (Index w = 0; w < width; w += lanes) {
@@ -364,7 +107,10 @@ struct Tile {
 template <class T>
 Edits<T> edits_of(const AttentionCall& c, const Item& item, const Tile& t, Index row, Work<T>& w) {
   const Index query = w.query[row], at = extra_at(c, item.batch, w.head[row], query, t.start);
-  Edits<T> e{.keys = t.count, .soft_cap = c.soft_cap, .visible = seen_in(c, query, t.start, t.count)};
+  Edits<T> e{.keys = t.count,
+             .scale = scales_late(c) ? 1 : c.scale,
+             .soft_cap = c.soft_cap,
+             .visible = seen_in(c, query, t.start, t.count)};
   if (c.operand == AttentionOperand::bias) {
     e.bias = static_cast<const T*>(c.extra) + at;
     e.bias_step = c.extra_key;
@@ -375,62 +121,132 @@ Edits<T> edits_of(const AttentionCall& c, const Item& item, const Tile& t, Index
   return e;
 }
 
-/// Pointers to `rows` queries as f32.
-template <class T, int rows>
-void queries_of(const AttentionCall& c, const Item& item, Index first, Work<T>& w, const float** to) {
-  for (int i = 0; i < rows; ++i) {
-    const T* q = static_cast<const T*>(c.q) + item.batch * c.q_at.batch + w.head[first + i] * c.q_at.head +
-                 w.query[first + i] * c.q_at.position;
-    if constexpr (is_f32<T>) {
-      to[i] = q;
-    } else {
-      float* copy = w.queries + i * AttentionCall::max_size;
-      for (Index e = 0; e < c.size; ++e) copy[e] = widen(q[e]);
-      to[i] = copy;
+/// A query as f32, in place or copied to `copy`.
+template <class T>
+const float* query_of(const AttentionCall& c, const Item& item, Index row, Work<T>& w, [[maybe_unused]] float* copy) {
+  const T* q = static_cast<const T*>(c.q) + item.batch * c.q_at.batch + w.head[row] * c.q_at.head +
+               w.query[row] * c.q_at.position;
+  if constexpr (is_f32<T>) {
+    return q;
+  } else {
+    Index e = 0;
+    for (; e + lanes <= c.size; e += lanes) store(copy + e, load(q + e));
+    for (; e < c.size; ++e) copy[e] = widen(q[e]);
+    return copy;
+  }
+}
+
+/// Some rows of a strip, at most `abreast`, that share what they see of a tile.
+struct Part {
+  Index first, rows;  // counted from the strip's first
+  Keys any, packs;    // what any of them sees, and whole packs of that
+  bool all;           // all see all of the tile
+};
+struct Parts {
+  Part part[strip / abreast + 2];
+  Index count = 0;
+  const Part* begin() const { return part; }
+  const Part* end() const { return part + count; }
+};
+
+/// The parts of a strip that see anything of the tile.
+Parts parts_of(const AttentionCall& c, const Tile& t, const Index* queries, Index rows) {
+  Parts p;
+  for (Index r = 0; r < rows;) {
+    const Index left = rows - r, n = left >= abreast ? abreast : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    const auto [any, all] = seen_by(c, queries + r, n, t.start, t.count);
+    if (!any.empty()) p.part[p.count++] = {r, n, any, {down(any.begin, lanes), up(any.end, lanes)}, all};
+    r += n;
+  }
+  return p;
+}
+
+/// Products of the strip's queries and the tile's keys, and the largest of every row.
+template <class T>
+void score(const AttentionCall& c, const Item& item, const Parts& parts, Index first, Work<T>& w) {
+  const float* from[strip];
+  for (const Part& p : parts) {
+    for (Index r = p.first; r < p.first + p.rows; ++r) {
+      from[r] = query_of(c, item, first + r, w, w.queries + (is_f32<T> ? 0 : r * AttentionCall::max_size));
+      store(w.tops + r * lanes, splat(-inf));
+    }
+  }
+  constexpr Index width = packs_abreast * lanes;
+  for (Index j = 0; j < tile; j += width) {
+    for (const Part& p : parts) {
+      const Keys k{most(j, p.packs.begin), least(j + width, p.packs.end)};
+      if (k.empty()) continue;
+      float* to[abreast];
+      for (Index i = 0; i < p.rows; ++i) to[i] = w.scores + (p.first + i) * tile + k.begin;
+      panel<false>(p.rows, from + p.first, w.keys + k.begin, tile, c.size, to, nullptr, k.end - k.begin,
+                   w.tops + p.first * lanes);
     }
   }
 }
 
-/// Adds the values of a tile, weighted, to the sums of `rows` rows from the item's row `first` on.
-template <class T, int rows>
-void tile_rows(const AttentionCall& c, const Item& item, const Tile& t, Index first, Work<T>& w) {
-  const auto [any, all] = seen_by(c, w.query + first, rows, t.start, t.count);
-  if (any.empty()) return;
-  const Keys packs{down(any.begin, lanes), up(any.end, lanes)};
-  const Index width = up(c.value_size, lanes);
-  const float *from[rows], *values = t.values + any.begin * t.value_stride;
-  float *to[rows], factor[2 * lanes], tops[rows * lanes];
-  for (int i = 0; i < rows; ++i) {
-    to[i] = w.scores + i * tile + packs.begin;
-    factor[i] = c.scale;
-    store(tops + i * lanes, splat(-inf));
-  }
-  queries_of<T, rows>(c, item, first, w, from);
-  products<rows, false>(from, w.keys + packs.begin, tile, c.size, to, factor, packs.end - packs.begin, tops);
-
-  const bool plain = all && c.soft_cap == 0 && c.operand == AttentionOperand::none && packs.end == t.count;
-  float top[rows];
-  for (int i = 0; i < rows; ++i) {
-    const float now = plain ? largest(load(tops + i * lanes))
-                            : edit_scores(edits_of(c, item, t, first + i, w), w.scores + i * tile, packs);
-    const float before = w.top[first + i], joined = now > before ? now : before;
-    w.top[first + i] = joined;
+/// Turns the scores of a part into weights against the largest score so far; factor[i] is what the sums before count.
+template <class T, bool late>
+void weigh_part(const AttentionCall& c, const Item& item, const Tile& t, const Part& p, Index first, float* factor,
+                Work<T>& w) {
+  const bool plain = late && p.all && c.operand == AttentionOperand::none && p.packs.end == t.count;
+  const float scale = late ? late_scale(c) : 1;
+  float top[abreast], change[2 * lanes];
+  for (Index i = 0; i < p.rows; ++i) {
+    const Index r = p.first + i, row = first + r;
+    const float now = plain ? largest(load(w.tops + r * lanes))
+                            : edit_scores(edits_of(c, item, t, row, w), w.scores + r * tile, p.packs);
+    const float before = w.top[row], joined = now > before ? now : before;
+    w.top[row] = joined;
     // Nothing is visible yet: any finite number keeps the weights 0.
-    top[i] = masked(c) && joined == -inf ? 0 : joined;
-    factor[i] = before - top[i];
+    top[i] = masked(c) && joined == -inf ? 0 : scale * joined;
+    change[i] = scale * before - top[i];
   }
-  for (Index i = 0; i < rows; i += lanes) store(factor + i, exp(load(factor + i)));
-  for (int i = 0; i < rows; ++i) {
-    float* weights = w.weights + (first + i) * lanes;
+  for (Index i = 0; i < p.rows; i += lanes) {
+    const F32 x = load(change + i);
+    store(change + i, late ? power_of_two_at(x) : exp(x));
+  }
+  for (Index i = 0; i < p.rows; ++i) {
+    const Index r = p.first + i;
+    float *weights = w.weights + (first + r) * lanes, *scores = w.scores + r * tile;
+    factor[i] = change[i];
     store(weights, load(weights) * splat(factor[i]));
-    weigh(w.scores + i * tile, w.exponentials + i * tile, packs, top[i], weights);
-    from[i] = w.exponentials + i * tile + any.begin;
-    to[i] = w.sums + (first + i) * width;
+    // Where hidden values must not be read, the scores still say which those are.
+    weigh<late>(scores, t.finite ? scores : w.exponentials + r * tile, p.packs, scale, top[i], weights);
   }
-  if (t.finite) return products<rows, true>(from, values, t.value_stride, any.end - any.begin, to, factor, t.width);
-  for (int i = 0; i < rows; ++i) {
-    visible_product(from[i], w.scores + i * tile + any.begin, values, t.value_stride, any.end - any.begin, to[i],
-                    factor[i], t.width);
+}
+
+/// Adds the values of a tile, weighted, to the sums of `rows` rows from the item's row `first` on.
+template <class T>
+void tile_rows(const AttentionCall& c, const Item& item, const Tile& t, Index first, Index rows, Work<T>& w) {
+  const Parts parts = parts_of(c, t, w.query + first, rows);
+  const Index width = up(c.value_size, lanes), stride = t.value_stride;
+  float factor[strip];
+  score(c, item, parts, first, w);
+  for (const Part& p : parts) {
+    scales_late(c) ? weigh_part<T, true>(c, item, t, p, first, factor + p.first, w)
+                   : weigh_part<T, false>(c, item, t, p, first, factor + p.first, w);
+  }
+  if (!t.finite) {
+    for (const Part& p : parts) {
+      for (Index r = p.first; r < p.first + p.rows; ++r) {
+        const Index at = r * tile + p.any.begin;
+        visible_product(w.exponentials + at, w.scores + at, t.values + p.any.begin * stride, stride,
+                        p.any.end - p.any.begin, w.sums + (first + r) * width, factor[r], t.width);
+      }
+    }
+    return;
+  }
+  for (Index e = 0; e < t.width; e += packs_abreast * lanes) {
+    for (const Part& p : parts) {
+      const float* from[abreast];
+      float* to[abreast];
+      for (Index i = 0; i < p.rows; ++i) {
+        from[i] = w.scores + (p.first + i) * tile + p.any.begin;
+        to[i] = w.sums + (first + p.first + i) * width + e;
+      }
+      panel<true>(p.rows, from, t.values + p.any.begin * stride + e, stride, p.any.end - p.any.begin, to,
+                  factor + p.first, least(packs_abreast * lanes, t.width - e));
+    }
   }
 }
 
@@ -487,11 +303,7 @@ void run_item(const AttentionCall& c, const Item& item, Work<T>& w) {
   for (Index i = 0; i < item.count * width; i += lanes) store(w.sums + i, splat(0.0f));
   for (Index start = down(any.begin, tile); start < any.end; start += tile) {
     const Tile t = make_tile(c, item, start, w);
-    Index r = 0;
-    for (; r + 6 <= item.count; r += 6) tile_rows<T, 6>(c, item, t, r, w);
-    if (r + 4 <= item.count) tile_rows<T, 4>(c, item, t, r, w), r += 4;
-    if (r + 2 <= item.count) tile_rows<T, 2>(c, item, t, r, w), r += 2;
-    if (r < item.count) tile_rows<T, 1>(c, item, t, r, w);
+    for (Index r = 0; r < item.count; r += strip) tile_rows(c, item, t, r, least(strip, item.count - r), w);
   }
   write_rows(c, item, w);
 }
