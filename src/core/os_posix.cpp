@@ -105,16 +105,24 @@ void release_pages(const Bytes& bytes) {
     (void)::madvise(const_cast<std::byte*>(bytes.data.data()) + (first - begin), end - first, MADV_DONTNEED);
 }
 
-Bytes allocate_large(Index size) {
-  constexpr std::size_t page = std::size_t{2} << 20;
-  const auto n = static_cast<std::size_t>(size);
-  if (n < 2 * page) return Bytes::allocate(size);
-  const std::size_t room = (n + page - 1) / page * page;
-  auto* p = static_cast<std::byte*>(std::aligned_alloc(page, room));
-  require(p != nullptr, "a tensor of {} bytes does not fit into memory", size);
+constexpr std::size_t large_page = std::size_t{2} << 20;
+
+void prefer_large_pages(std::byte* address, std::size_t size) noexcept {
 #ifdef MADV_HUGEPAGE
-  ::madvise(p, room, MADV_HUGEPAGE);  // a wish: ordinary pages serve as well
+  if (size < 4 * large_page) return;
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t skipped = (page - reinterpret_cast<std::uintptr_t>(address) % page) % page;
+  (void)::madvise(address + skipped, (size - skipped) / page * page, MADV_HUGEPAGE);
 #endif
+}
+
+Bytes allocate_large(Index size) {
+  const auto n = static_cast<std::size_t>(size);
+  if (n < 2 * large_page) return Bytes::allocate(size);
+  const std::size_t room = (n + large_page - 1) / large_page * large_page;
+  auto* p = static_cast<std::byte*>(std::aligned_alloc(large_page, room));
+  require(p != nullptr, "a tensor of {} bytes does not fit into memory", size);
+  prefer_large_pages(p, room);
   return {std::shared_ptr<std::byte>(p, [](std::byte* q) { std::free(q); }), {p, n}, true};
 }
 

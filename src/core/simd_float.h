@@ -169,14 +169,17 @@ struct WideSum {
     a = a + other.a;
     b = b + other.b;
   }
-  /// Of all lanes, first to last.
+  /// Of all lanes: halves are added until one is left.
   double total() const {
     const Pack sum = a + b;
-    double all[sizeof(Pack) / sizeof(double)];
-    __builtin_memcpy(all, &sum, sizeof(sum));
-    double joined = all[0];
-    for (unsigned long i = 1; i < sizeof(all) / sizeof(*all); ++i) joined += all[i];
-    return joined;
+#if defined(__AVX512F__)
+    return _mm512_reduce_add_pd(sum);
+#elif defined(__AVX2__)
+    const __m128d two = _mm256_castpd256_pd128(sum) + _mm256_extractf128_pd(sum, 1);
+    return two[0] + two[1];
+#else
+    return sum[0] + sum[1];
+#endif
   }
 };
 

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "core/os_posix.h"
 #include "core/round_to_odd.h"
 
 namespace rlx {
@@ -16,10 +18,15 @@ namespace rlx {
 Bytes Bytes::allocate(Index size) {
   ensure(size >= 0, "byte count is negative");
   const auto n = static_cast<std::size_t>(size);
-  // calloc hands out untouched zero pages for large sizes, so that a tensor that is never filled costs nothing.
-  auto* p = static_cast<std::byte*>(std::calloc(n ? n : 1, 1));
-  require(p != nullptr, "a tensor of {} bytes does not fit into memory", size);
-  return {std::shared_ptr<std::byte>(p, [](std::byte* q) { std::free(q); }), {p, n}, true};
+  // calloc hands out untouched zero pages for large sizes, so that a tensor that is never filled costs nothing. It
+  // aligns to 16 bytes; packs that cross lines of the cache take twice the time.
+  constexpr std::size_t line = 64;
+  auto* const block = n > SIZE_MAX - line ? nullptr : static_cast<std::byte*>(std::calloc(n + line, 1));
+  require(block != nullptr, "a tensor of {} bytes does not fit into memory", size);
+  const std::shared_ptr<std::byte> owner(block, [](std::byte* q) { std::free(q); });
+  std::byte* const p = block + (line - reinterpret_cast<std::uintptr_t>(block) % line) % line;
+  prefer_large_pages(p, n);
+  return {owner, {p, n}, true};
 }
 
 static TensorType type_of(DType dtype, const std::vector<Index>& shape) {

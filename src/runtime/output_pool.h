@@ -18,11 +18,11 @@ class OutputPool : public std::enable_shared_from_this<OutputPool> {
   Index bytes() const;
 
  private:
-  void give(std::unique_ptr<std::byte[]> memory, std::size_t size);
+  void give(Bytes memory);
 
   Index keep_;
   mutable std::mutex lock_;
-  std::multimap<std::size_t, std::unique_ptr<std::byte[]>> free_;
+  std::multimap<std::size_t, Bytes> free_;
   Index held_ = 0;
 };
 

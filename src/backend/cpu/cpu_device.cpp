@@ -1,13 +1,12 @@
 // The CPU as a device.
 #include "backend/cpu/cpu_device.h"
 
-#include <sys/mman.h>
-
 #include <cstdlib>
 #include <cstring>
 
 #include "core/error.h"
 #include "core/levels.h"
+#include "core/os_posix.h"
 #include "device/copy_step.h"
 
 namespace rlx {
@@ -35,7 +34,7 @@ class CpuDevice final : public Device {
     const std::size_t alignment = size >= 4 * large ? large : 64;
     void* const p = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
     if (!p) throw DeviceError(fmt::format("the CPU has no {} bytes of memory left", bytes));
-    if (alignment == large) (void)::madvise(p, size, MADV_HUGEPAGE);
+    prefer_large_pages(static_cast<std::byte*>(p), size);
     return static_cast<std::byte*>(p);
   }
   void release(std::byte* address) noexcept override { std::free(address); }

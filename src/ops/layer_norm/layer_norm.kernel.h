@@ -26,7 +26,8 @@ struct NormRows {
 
 struct NormKernels {
   /// Rows [begin, end), by element type: f64, f32, f16, bf16. A row's bits depend on that row only. Mean and variance
-  /// are summed in f64, the variance around the mean; halves are widened to f32 and rounded once.
+  /// are summed in f64 of sums of up to 16 packs in f32 (of elements, where squares leave the range of f32), the
+  /// variance around the mean; halves are widened to f32 and rounded once.
   void (*layer_norm[4])(const NormRows& n, long begin, long end);
   /// The same without the mean: y = x / sqrt(mean of x^2 + epsilon) * gamma.
   void (*rms_norm[4])(const NormRows& n, long begin, long end);

@@ -30,22 +30,37 @@ static void each_pack(Index cols, F f) {
   if (c < cols) f(c, cols - c);
 }
 
-/// The sum that add(sum, c, n) makes of every pack of a row, in four sums that do not wait for each other.
-template <class F>
-static double sum_packs(Index cols, F add) {
-  constexpr Index lanes = F32::lanes;
-  WideSum sums[4];
-  Index c = 0;
-  for (; c + 4 * lanes <= cols; c += 4 * lanes) {
+/// Sums over a row: of its elements, of their squares.
+struct RowSums {
+  double plain = 0, square = 0;
+};
+
+/// Sums of pack(c, n), whose lanes behind the n-th are 0, over a row. Every element is widened to f64 where `wide`;
+/// else up to 16 packs are summed in f32 first, in four sums that do not wait for each other.
+template <bool plain, bool square, bool wide, class F>
+static RowSums sum_row(Index cols, F pack) {
+  constexpr Index lanes = F32::lanes, step = 4 * lanes, block = 16 * step;
+  WideSum all, squares;
+  for (Index c = 0; c < cols;) {
+    const Index end = cols - c < block ? cols : c + block;
+    F32 sum[4], square_sum[4];
+    for (int i = 0; i < 4; ++i) sum[i] = square_sum[i] = splat(0.0f);
+    const auto add = [&](F32 x, int i) {
+      if constexpr (wide && plain) all.add(x);
+      if constexpr (wide && square) squares.add_square(x);
+      if constexpr (!wide && plain) sum[i] = sum[i] + x;
+      if constexpr (!wide && square) square_sum[i] = fma(x, x, square_sum[i]);
+    };
+    for (; c + step <= end; c += step) {
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) add(sums[i], c + i * lanes, lanes);
+      for (int i = 0; i < 4; ++i) add(pack(c + i * lanes, lanes), i);
+    }
+    for (; c + lanes <= end; c += lanes) add(pack(c, lanes), 0);
+    if (c < end) add(pack(c, end - c), 1), c = end;
+    if constexpr (!wide && plain) all.add((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    if constexpr (!wide && square) squares.add((square_sum[0] + square_sum[1]) + (square_sum[2] + square_sum[3]));
   }
-  for (; c + lanes <= cols; c += lanes) add(sums[0], c, lanes);
-  if (c < cols) add(sums[0], c, cols - c);
-  sums[0].add(sums[1]);
-  sums[2].add(sums[3]);
-  sums[0].add(sums[2]);
-  return sums[0].total();
+  return {plain ? all.total() : 0, square ? squares.total() : 0};
 }
 
 /// The elements of a row that is to be normalised, as sums of `terms` operands.
@@ -62,39 +77,58 @@ struct Row {
   }
 };
 
-/// A row less its mean: the mean as the nearest f32 and the rest, which f32 holds too. Twice rounded, but near the mean
-/// the first difference is exact.
-struct Middle {
-  float nearest = 0, rest = 0;
-  F32 take(F32 x) const { return x - splat(nearest) - splat(rest); }
+/// x with 0 in the lanes behind the n-th.
+static F32 first_lanes(F32 x, Index n) {
+  if (n == F32::lanes) return x;
+  float all[F32::lanes];
+  store(all, x);
+  for (Index i = n; i < F32::lanes; ++i) all[i] = 0;
+  return load(all);
+}
+
+/// The mean of a row as the sum of two f32, and the mean of the squares around it.
+struct Moments {
+  float near = 0, rest = 0;
+  double square = 0;
 };
 
-template <class T, int terms, bool centre>
-static void norm_row(const NormRows& n, const Row<T, terms>& row, T* kept, T* y) {
-  Middle middle;
-  if constexpr (centre) {
-    const double total = sum_packs(n.cols, [&](WideSum& sum, Index c, Index k) { sum.add(row.pack(c, k)); });
-    const double mean = total / static_cast<double>(n.cols);
-    middle.nearest = static_cast<float>(mean);
-    middle.rest = static_cast<float>(mean - static_cast<double>(middle.nearest));
+/// `one_of` is 1 / cols. The mean need only be near for the differences to keep their digits: their own mean is the
+/// rest.
+template <bool centre, bool wide, class T, int terms>
+static Moments moments(const Row<T, terms>& row, Index cols, double one_of) {
+  if constexpr (!centre) {
+    const auto square = sum_row<false, true, wide>(cols, [&](Index c, Index k) { return row.pack(c, k); }).square;
+    return {0, 0, square * one_of};
+  } else {
+    const double sum = sum_row<true, false, wide>(cols, [&](Index c, Index k) { return row.pack(c, k); }).plain;
+    Moments m{.near = static_cast<float>(sum * one_of)};
+    const RowSums around = sum_row<true, true, wide>(
+        cols, [&, near = splat(m.near)](Index c, Index k) { return first_lanes(row.pack(c, k) - near, k); });
+    const double rest = around.plain * one_of;
+    m.rest = static_cast<float>(rest);
+    m.square = around.square * one_of - rest * rest;
+    return m;
   }
-  const double square = sum_packs(n.cols, [&](WideSum& sum, Index c, Index k) {
-    const F32 z = row.pack(c, k);
-    if (!centre || k == F32::lanes) return sum.add_square(centre ? middle.take(z) : z);
-    // Lanes behind the row hold 0, which is not the mean.
-    float all[F32::lanes];
-    store(all, middle.take(z));
-    for (Index i = k; i < F32::lanes; ++i) all[i] = 0;
-    sum.add_square(load(all));
-  });
-  const double deviation = __builtin_sqrt(square / static_cast<double>(n.cols) + n.epsilon);
-  const F32 scale = splat(static_cast<float>(1 / deviation));
+}
+
+/// Squares in f32 that overflow, or that are small enough to lose digits, are summed in f64.
+static bool in_range(double square) { return square > 0x1p-96 && square < 0x1p120; }
+
+template <class T, int terms, bool centre>
+static void norm_row(const NormRows& n, const Row<T, terms>& row, double one_of, T* kept, T* y) {
+  Moments m = moments<centre, false>(row, n.cols, one_of);
+  if (!in_range(m.square)) m = moments<centre, true>(row, n.cols, one_of);
+  const auto scale = static_cast<float>(1 / __builtin_sqrt(m.square + n.epsilon));
+  const F32 near = splat(m.near), by = splat(scale), rest = splat(-m.rest * scale);
   const T *gamma = static_cast<const T*>(n.gamma), *beta = static_cast<const T*>(n.beta);
   each_pack(n.cols, [&](Index c, Index k) {
     const F32 x = row.pack(c, k);
-    F32 z = (centre ? middle.take(x) : x) * scale;
-    if (gamma) z = z * load_some(gamma + c, k);
-    if (beta) z = z + load_some(beta + c, k);
+    F32 z = centre ? fma(x - near, by, rest) : x * by;
+    if (beta) {
+      z = fma(z, load_some(gamma + c, k), load_some(beta + c, k));
+    } else if (gamma) {
+      z = z * load_some(gamma + c, k);
+    }
     if (kept) store_some(kept + c, x, k);
     store_some(y + c, z, k);
   });
@@ -102,9 +136,10 @@ static void norm_row(const NormRows& n, const Row<T, terms>& row, T* kept, T* y)
 
 template <class T, int terms, bool centre>
 static void norm_terms(const NormRows& n, Index begin, Index end) {
+  const double one_of = 1 / static_cast<double>(n.cols);
   for (Index r = begin; r < end; ++r) {
     T* sum = n.sum ? static_cast<T*>(n.sum) + r * n.cols : nullptr;
-    norm_row<T, terms, centre>(n, Row<T, terms>(n, r), sum, static_cast<T*>(n.y) + r * n.cols);
+    norm_row<T, terms, centre>(n, Row<T, terms>(n, r), one_of, sum, static_cast<T*>(n.y) + r * n.cols);
   }
 }
 

@@ -94,7 +94,7 @@ struct Finish {
     }
     store(values, out + at * bytes, all);
   }
-  static constexpr Index block = 256;
+  static constexpr Index block = 2048;
 
  private:
   void store(const double* values, std::byte* to, std::size_t n) const {
@@ -205,10 +205,12 @@ std::optional<Step> reduce_step(const StepArgs& n) {
   s.flops(t.count());
   const bool rows = reduced.empty() || reduced.back();
   const ReduceKernel kernel = reduce_kernels().of[static_cast<int>(*type)][static_cast<int>(op)];
-  return s.run(n.out[0].type.count() * Index{complex ? 2 : 1}, max(ceildiv(32768, max(each, 1)), rows ? 1 : 64),
-               [=](const Memory& m, const DimValues& d, Range r) {
-                 reduce_range(layout(d), kernel, finish, width, m[x].data(), m[y].data(), r.begin, r.end);
-               });
+  const Dim results = n.out[0].type.count() * Index{complex ? 2 : 1};
+  // Columns are read a piece of a row at a time: long pieces come from memory faster, but each thread needs one.
+  const Dim least = rows ? Dim(1) : min(Finish::block, max(512, floordiv(results, 2)));
+  return s.run(results, max(ceildiv(32768, max(each, 1)), least), [=](const Memory& m, const DimValues& d, Range r) {
+    reduce_range(layout(d), kernel, finish, width, m[x].data(), m[y].data(), r.begin, r.end);
+  });
 }
 
 }  // namespace

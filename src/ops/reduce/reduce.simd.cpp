@@ -111,11 +111,30 @@ static float number(StoredBF16 x) { return widen(x); }
 template <class A, class S>
 static void load(const S* x, Pack<A>& p) {
   typedef S From __attribute__((vector_size(sizeof(S) * Vector<A>::each)));  // NOLINT(modernize-use-using)
+#pragma GCC unroll 16
   for (int i = 0; i < Vector<A>::count; ++i) {
     From from;
     __builtin_memcpy(&from, x + i * Vector<A>::each, sizeof from);
     p.v[i] = __builtin_convertvector(from, typename Vector<A>::type);
   }
+}
+#if defined(__AVX512F__)
+// g++ 12 takes the general form apart.
+static void load(const float* x, Pack<double>& p) {
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) p.v[i] = _mm512_cvtps_pd(_mm256_loadu_ps(x + 8 * i));
+}
+#endif
+// Accumulators from and to memory.
+template <class A>
+static void take(const A* from, Pack<A>& p) {
+#pragma GCC unroll 16
+  for (int i = 0; i < Vector<A>::count; ++i) __builtin_memcpy(&p.v[i], from + i * Vector<A>::each, sizeof p.v[i]);
+}
+template <class A>
+static void put(const Pack<A>& p, A* to) {
+#pragma GCC unroll 16
+  for (int i = 0; i < Vector<A>::count; ++i) __builtin_memcpy(to + i * Vector<A>::each, &p.v[i], sizeof p.v[i]);
 }
 template <class A>
 static void load(const StoredF16* x, Pack<A>& p) {
@@ -154,11 +173,13 @@ static void load(const S* x, Index n, Pack<A>& p) {
 
 template <class A, class Op>
 static void start(Pack<A>& p) {
-  for (auto& v : p.v) v = Start<A, Op>::value - typename Vector<A>::type{};
+#pragma GCC unroll 16
+  for (int i = 0; i < Vector<A>::count; ++i) p.v[i] = Start<A, Op>::value - typename Vector<A>::type{};
 }
 
 template <class A, class Op>
 static void join(Pack<A>& p, const Pack<A>& with) {
+#pragma GCC unroll 16
   for (int i = 0; i < Vector<A>::count; ++i) Op::into(p.v[i], with.v[i]);
 }
 
@@ -221,6 +242,7 @@ static void rows(const void* from, const ReduceWalk& walk, Index run, void* to, 
     every(x, walk, [&](const S* row) {
       Index i = 0;
       for (; i + lanes <= run; i += lanes) {
+        __builtin_prefetch(row + i + 2048 / sizeof(S));
         load(row + i, next);
         join<A, Op>(total, next);
       }
@@ -233,40 +255,52 @@ static void rows(const void* from, const ReduceWalk& walk, Index run, void* to, 
   }
 }
 
+// Joins out[c] with elements c of some rows, one row after the other, and fetches as many elements of `next_count`
+// rows, which need not be in one page of memory with what was read before.
+template <class S, class A, class Op>
+static void join_rows(const S* const* rows, int row_count, const S* const* next_rows, int next_count, A* out,
+                      Index count) {
+  Pack<A> total, next;
+  Index c = 0;
+  for (; c + lanes <= count; c += lanes) {
+    for (int r = 0; r < next_count; ++r) {
+      for (unsigned long at = 0; at < lanes * sizeof(S); at += 64) {
+        __builtin_prefetch(reinterpret_cast<const char*>(next_rows[r] + c) + at, 0, 2);
+      }
+    }
+    take(out + c, total);
+    for (int r = 0; r < row_count; ++r) {
+      load(rows[r] + c, next);
+      join<A, Op>(total, next);
+    }
+    put(total, out + c);
+  }
+  if (c == count) return;
+  const auto bytes = static_cast<unsigned long>(count - c) * sizeof(A);
+  start<A, Op>(total);
+  __builtin_memcpy(&total, out + c, bytes);
+  for (int r = 0; r < row_count; ++r) {
+    load<A, Op>(rows[r] + c, count - c, next);
+    join<A, Op>(total, next);
+  }
+  __builtin_memcpy(out + c, &total, bytes);
+}
+
 template <class S, class A, class Op>
 static void columns(const void* from, const ReduceWalk& walk, void* to, Index count) {
-  const S* x = static_cast<const S*>(from);
-  A* out = static_cast<A*>(to);
-  Index c = 0;
-  for (; c + 2 * lanes <= count; c += 2 * lanes) {
-    Pack<A> total[2], next;
-    start<A, Op>(total[0]);
-    start<A, Op>(total[1]);
-    every(x + c, walk, [&](const S* row) {
-      load(row, next);
-      join<A, Op>(total[0], next);
-      load(row + lanes, next);
-      join<A, Op>(total[1], next);
-    });
-    __builtin_memcpy(out + c, total, sizeof total);
-  }
-  for (; c < count; c += lanes) {
-    const Index n = count - c < lanes ? count - c : lanes;
-    Pack<A> total, next;
-    start<A, Op>(total);
-    if (n == lanes) {
-      every(x + c, walk, [&](const S* row) {
-        load(row, next);
-        join<A, Op>(total, next);
-      });
-    } else {
-      every(x + c, walk, [&](const S* row) {
-        load<A, Op>(row, n, next);
-        join<A, Op>(total, next);
-      });
-    }
-    __builtin_memcpy(out + c, &total, static_cast<unsigned long>(n) * sizeof(A));
-  }
+  A* const out = static_cast<A*>(to);
+  for (Index c = 0; c < count; ++c) out[c] = Start<A, Op>::value;
+  constexpr int most = 8;  // accumulators are loaded and stored once for so many rows
+  const S* rows[2 * most];
+  int n = 0;
+  every(static_cast<const S*>(from), walk, [&](const S* row) {
+    rows[n++] = row;
+    if (n < 2 * most) return;
+    join_rows<S, A, Op>(rows, most, rows + most, most, out, count);
+    __builtin_memcpy(rows, rows + most, sizeof rows / 2);
+    n = most;
+  });
+  join_rows<S, A, Op>(rows, n, nullptr, 0, out, count);
 }
 
 template <class S, class A, class Op>
