@@ -63,6 +63,13 @@ inline void store(StoredF16* p, F32 a, Index n) { _mm256_mask_storeu_epi16(p, fi
 
 inline __m512 from_bf16(__m256i h) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16)); }
 inline __m256i to_bf16(F32 a) {
+#if defined(__AVX512BF16__)
+  // The instruction takes denormals for 0.
+  constexpr int denormal = 0x20;
+  if (__builtin_expect(_mm512_fpclass_ps_mask(a.v, denormal) == 0, true)) {
+    return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(a.v));
+  }
+#endif
   const __m512i bits = _mm512_castps_si512(a.v);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
   const __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF)));

@@ -80,10 +80,6 @@ std::span<const Pass> all_passes() {
       {"inline-bodies", "Replaces fusion nodes by their bodies.",
        [](const Graph& g, PassContext&) { return inline_bodies(g); }},
 
-      // Precision, where asked for.
-      {"lower-precision", "Computes products in a shorter float type, if the options ask for it.", lower_precision,
-       0.05},
-
       // Simplify.
       {"fold-constants", "Computes what depends on constants alone, and states shape arithmetic as sizes.",
        fold_constants},
@@ -107,7 +103,9 @@ std::span<const Pass> all_passes() {
        absorb_layout},
       {"drop-dead", "Leaves out nodes that neither outputs nor states need.", drop_dead_nodes},
 
-      // Integers, where asked for or written out.
+      // Precision, where asked for, and integers where written out.
+      {"lower-precision", "Computes products and attention in a shorter float type, if the options ask for it.",
+       lower_precision, 0.05},
       {"quantise-products", "Computes products with constant matrices in 8-bit integers, if the options ask for it.",
        quantise_products, 0.1},
       {"open-quantisation", "Takes quantize and dequantize apart, so that they fuse.", open_quantisation},

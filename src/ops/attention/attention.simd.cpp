@@ -10,31 +10,31 @@ using namespace attention_tiles;
 // --- products ---
 
 /// c[i][..] = factor[i] * c[i][..] + sum over e of a[i][e] * b[e][..], or without the first term, and
-/// tops[i], one pack a row, takes what is larger, NaN left out; one chain of fma in ascending e. `tail` lanes of the
-/// last pack of b exist.
-template <int rows, int packs, bool whole, bool keep>
-void product(const float* const* a, const float* b, Index stride, Index depth, float* const* c,
-             [[maybe_unused]] const float* factor, Index tail, [[maybe_unused]] float* tops) {
+/// tops[i], one pack a row, takes what is larger, NaN left out; one chain of multiply-adds in ascending e, `depth`
+/// steps of a form D. `tail` lanes of the last pack of b exist.
+template <class D, int rows, int packs, bool whole, bool keep>
+void product(const typename D::Element* const* a, const typename D::Element* b, Index stride, Index depth,
+             float* const* c, [[maybe_unused]] const float* factor, Index tail, [[maybe_unused]] float* tops) {
   F32 sum[rows][packs];
 #pragma GCC unroll 8
   for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 4
     for (int p = 0; p < packs; ++p) sum[i][p] = keep ? load(c[i] + p * lanes) * splat(factor[i]) : splat(0.0f);
   }
-  const float* at[rows];
+  const typename D::Element* at[rows];
 #pragma GCC unroll 8
   for (int i = 0; i < rows; ++i) at[i] = a[i];
   for (Index e = 0; e < depth; ++e, b += stride) {
-    F32 x[packs];
+    decltype(D::load(b)) x[packs];
 #pragma GCC unroll 4
     for (int p = 0; p < packs; ++p) {
-      x[p] = whole || p + 1 < packs ? load(b + p * lanes) : load(b + p * lanes, tail, splat(0.0f));
+      x[p] = whole || p + 1 < packs ? D::load(b + p * lanes) : D::load(b + p * lanes, tail);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < rows; ++i) {
-      const F32 y = splat(at[i][e]);
+      const auto y = D::splat(at[i] + e);
 #pragma GCC unroll 4
-      for (int p = 0; p < packs; ++p) sum[i][p] = fma(y, x[p], sum[i][p]);
+      for (int p = 0; p < packs; ++p) sum[i][p] = D::multiply_add(y, x[p], sum[i][p]);
     }
   }
 #pragma GCC unroll 8
@@ -51,13 +51,13 @@ void product(const float* const* a, const float* b, Index stride, Index depth, f
 
 /// product() over at most packs_abreast packs of columns, whole ones but for keep, where the rest of b's last pack is
 /// absent.
-template <int rows, bool keep>
-void panel(const float* const* a, const float* b, Index stride, Index depth, float* const* c, const float* factor,
-           Index width, float* tops) {
+template <class D, int rows, bool keep>
+void panel(const typename D::Element* const* a, const typename D::Element* b, Index stride, Index depth,
+           float* const* c, const float* factor, Index width, float* tops) {
   const Index packs = (width + lanes - 1) / lanes, tail = width - (packs - 1) * lanes;
   const auto run = [&]<int n>() {
-    if (tail == lanes) return product<rows, n, true, keep>(a, b, stride, depth, c, factor, tail, tops);
-    if constexpr (keep) product<rows, n, false, keep>(a, b, stride, depth, c, factor, tail, tops);
+    if (tail == lanes) return product<D, rows, n, true, keep>(a, b, stride, depth, c, factor, tail, tops);
+    if constexpr (keep) product<D, rows, n, false, keep>(a, b, stride, depth, c, factor, tail, tops);
   };
   if (packs == 1) run.template operator()<1>();
   if (packs == 2) run.template operator()<2>();
@@ -68,25 +68,35 @@ void panel(const float* const* a, const float* b, Index stride, Index depth, flo
 }
 
 /// panel() of 1, 2, 4 or 6 rows.
-template <bool keep>
-void panel(Index rows, const float* const* a, const float* b, Index stride, Index depth, float* const* c,
-           const float* factor, Index width, float* tops = nullptr) {
-  if (rows == 6) return panel<6, keep>(a, b, stride, depth, c, factor, width, tops);
-  if (rows == 4) return panel<4, keep>(a, b, stride, depth, c, factor, width, tops);
-  if (rows == 2) return panel<2, keep>(a, b, stride, depth, c, factor, width, tops);
-  panel<1, keep>(a, b, stride, depth, c, factor, width, tops);
+template <class D, bool keep>
+void panel(Index rows, const typename D::Element* const* a, const typename D::Element* b, Index stride, Index depth,
+           float* const* c, const float* factor, Index width, float* tops = nullptr) {
+  if (rows == 6) return panel<D, 6, keep>(a, b, stride, depth, c, factor, width, tops);
+  if (rows == 4) return panel<D, 4, keep>(a, b, stride, depth, c, factor, width, tops);
+  if (rows == 2) return panel<D, 2, keep>(a, b, stride, depth, c, factor, width, tops);
+  panel<D, 1, keep>(a, b, stride, depth, c, factor, width, tops);
 }
 
-/// The same sums as panel<true> for one row and any width, leaving out hidden keys, whose values may be anything.
-void visible_product(const float* weights, const float* scores, const float* b, Index stride, Index depth, float* c,
-                     float factor, Index width) {
+/// The same sums as panel<D, true> for one row and any width, leaving out hidden keys, whose values may be anything.
+template <class D>
+void visible_product(const typename D::Element* weights, const float* scores, const typename D::Element* b,
+                     Index stride, Index depth, float* c, float factor, Index width) {
   for (Index w = 0; w < width; w += lanes) {
     const Index n = least(lanes, width - w);
     F32 sum = load(c + w) * splat(factor);
     for (Index e = 0; e < depth; ++e) {
-      if (scores[e] == -inf) continue;
-      const float* p = b + e * stride + w;
-      sum = fma(splat(weights[e]), n == lanes ? load(p) : load(p, n, splat(0.0f)), sum);
+      if constexpr (D::step == 1) {
+        if (scores[e] == -inf) continue;
+        sum = D::multiply_add(D::splat(weights + e), D::load(b + e * stride + w, n), sum);
+      } else {
+        typename D::Element pairs[lanes];
+        for (Index i = 0; i < lanes; ++i) {
+          pairs[i] = i < n ? b[e * stride + w + i] : 0;
+          if (scores[2 * e] == -inf) pairs[i] &= 0xFFFF0000u;
+          if (scores[2 * e + 1] == -inf) pairs[i] &= 0xFFFFu;
+        }
+        sum = D::multiply_add(D::splat(weights + e), D::load(pairs), sum);
+      }
     }
     store(c + w, sum);
   }
@@ -95,9 +105,10 @@ void visible_product(const float* weights, const float* scores, const float* b, 
 // --- one tile for some rows ---
 
 /// A tile in memory.
+template <class T>
 struct Tile {
   Index start = 0, count = 0;  // keys
-  const float* values = nullptr;
+  const typename Form<T>::Element* values = nullptr;
   Index value_stride = 0;
   Index width = 0;     // elements of a value, padding included
   bool finite = true;  // else hidden values must not be read
@@ -105,7 +116,7 @@ struct Tile {
 
 /// `row` counts from the item's first.
 template <class T>
-Edits<T> edits_of(const AttentionCall& c, const Item& item, const Tile& t, Index row, Work<T>& w) {
+Edits<T> edits_of(const AttentionCall& c, const Item& item, const Tile<T>& t, Index row, Work<T>& w) {
   const Index query = w.query[row], at = extra_at(c, item.batch, w.head[row], query, t.start);
   Edits<T> e{.keys = t.count,
              .scale = scales_late(c) ? 1 : c.scale,
@@ -121,13 +132,19 @@ Edits<T> edits_of(const AttentionCall& c, const Item& item, const Tile& t, Index
   return e;
 }
 
-/// A query as f32, in place or copied to `copy`.
+/// A query as products take it, in place or copied to `copy`.
 template <class T>
-const float* query_of(const AttentionCall& c, const Item& item, Index row, Work<T>& w, [[maybe_unused]] float* copy) {
+const typename Form<T>::Element* query_of(const AttentionCall& c, const Item& item, Index row, Work<T>& w,
+                                          [[maybe_unused]] typename Form<T>::Element* copy) {
   const T* q = static_cast<const T*>(c.q) + item.batch * c.q_at.batch + w.head[row] * c.q_at.head +
                w.query[row] * c.q_at.position;
   if constexpr (is_f32<T>) {
     return q;
+  } else if constexpr (in_pairs<T>) {
+    if (c.size % 2 == 0) return reinterpret_cast<const Bits32*>(q);
+    copy[c.size / 2] = 0;
+    __builtin_memcpy(copy, q, static_cast<unsigned long>(c.size) * sizeof *q);
+    return copy;
   } else {
     Index e = 0;
     for (; e + lanes <= c.size; e += lanes) store(copy + e, load(q + e));
@@ -150,7 +167,8 @@ struct Parts {
 };
 
 /// The parts of a strip that see anything of the tile.
-Parts parts_of(const AttentionCall& c, const Tile& t, const Index* queries, Index rows) {
+template <class T>
+Parts parts_of(const AttentionCall& c, const Tile<T>& t, const Index* queries, Index rows) {
   Parts p;
   for (Index r = 0; r < rows;) {
     const Index left = rows - r, n = left >= abreast ? abreast : left >= 4 ? 4 : left >= 2 ? 2 : 1;
@@ -164,7 +182,8 @@ Parts parts_of(const AttentionCall& c, const Tile& t, const Index* queries, Inde
 /// Products of the strip's queries and the tile's keys, and the largest of every row.
 template <class T>
 void score(const AttentionCall& c, const Item& item, const Parts& parts, Index first, Work<T>& w) {
-  const float* from[strip];
+  using D = Form<T>;
+  const typename D::Element* from[strip];
   for (const Part& p : parts) {
     for (Index r = p.first; r < p.first + p.rows; ++r) {
       from[r] = query_of(c, item, first + r, w, w.queries + (is_f32<T> ? 0 : r * AttentionCall::max_size));
@@ -178,15 +197,15 @@ void score(const AttentionCall& c, const Item& item, const Parts& parts, Index f
       if (k.empty()) continue;
       float* to[abreast];
       for (Index i = 0; i < p.rows; ++i) to[i] = w.scores + (p.first + i) * tile + k.begin;
-      panel<false>(p.rows, from + p.first, w.keys + k.begin, tile, c.size, to, nullptr, k.end - k.begin,
-                   w.tops + p.first * lanes);
+      panel<D, false>(p.rows, from + p.first, w.keys + k.begin, tile, (c.size + D::step - 1) / D::step, to, nullptr,
+                      k.end - k.begin, w.tops + p.first * lanes);
     }
   }
 }
 
 /// Turns the scores of a part into weights against the largest score so far; factor[i] is what the sums before count.
 template <class T, bool late>
-void weigh_part(const AttentionCall& c, const Item& item, const Tile& t, const Part& p, Index first, float* factor,
+void weigh_part(const AttentionCall& c, const Item& item, const Tile<T>& t, const Part& p, Index first, float* factor,
                 Work<T>& w) {
   const bool plain = late && p.all && c.operand == AttentionOperand::none && p.packs.end == t.count;
   const float scale = late ? late_scale(c) : 1;
@@ -211,13 +230,13 @@ void weigh_part(const AttentionCall& c, const Item& item, const Tile& t, const P
     factor[i] = change[i];
     store(weights, load(weights) * splat(factor[i]));
     // Where hidden values must not be read, the scores still say which those are.
-    weigh<late>(scores, t.finite ? scores : w.exponentials + r * tile, p.packs, scale, top[i], weights);
+    weigh<T, late>(scores, t.finite ? scores : w.exponentials + r * tile, p.packs, scale, top[i], weights);
   }
 }
 
 /// Adds the values of a tile, weighted, to the sums of `rows` rows from the item's row `first` on.
 template <class T>
-void tile_rows(const AttentionCall& c, const Item& item, const Tile& t, Index first, Index rows, Work<T>& w) {
+void tile_rows(const AttentionCall& c, const Item& item, const Tile<T>& t, Index first, Index rows, Work<T>& w) {
   const Parts parts = parts_of(c, t, w.query + first, rows);
   const Index width = up(c.value_size, lanes), stride = t.value_stride;
   float factor[strip];
@@ -226,26 +245,32 @@ void tile_rows(const AttentionCall& c, const Item& item, const Tile& t, Index fi
     scales_late(c) ? weigh_part<T, true>(c, item, t, p, first, factor + p.first, w)
                    : weigh_part<T, false>(c, item, t, p, first, factor + p.first, w);
   }
+  using D = Form<T>;
+  // Steps over the keys that a part sees; keys beside them have weight 0, or are left out.
+  const auto steps = [](const Part& p) { return Keys{p.any.begin / D::step, (p.any.end + D::step - 1) / D::step}; };
+  const auto weights = [](const float* row) { return reinterpret_cast<const typename D::Element*>(row); };
   if (!t.finite) {
     for (const Part& p : parts) {
+      const Keys k = steps(p);
       for (Index r = p.first; r < p.first + p.rows; ++r) {
-        const Index at = r * tile + p.any.begin;
-        visible_product(w.exponentials + at, w.scores + at, t.values + p.any.begin * stride, stride,
-                        p.any.end - p.any.begin, w.sums + (first + r) * width, factor[r], t.width);
+        visible_product<D>(weights(w.exponentials + r * tile) + k.begin, w.scores + r * tile + k.begin * D::step,
+                           t.values + k.begin * stride, stride, k.end - k.begin, w.sums + (first + r) * width,
+                           factor[r], t.width);
       }
     }
     return;
   }
   for (Index e = 0; e < t.width; e += packs_abreast * lanes) {
     for (const Part& p : parts) {
-      const float* from[abreast];
+      const Keys k = steps(p);
+      const typename D::Element* from[abreast];
       float* to[abreast];
       for (Index i = 0; i < p.rows; ++i) {
-        from[i] = w.scores + (p.first + i) * tile + p.any.begin;
+        from[i] = weights(w.scores + (p.first + i) * tile) + k.begin;
         to[i] = w.sums + (first + p.first + i) * width + e;
       }
-      panel<true>(p.rows, from, t.values + p.any.begin * stride + e, stride, p.any.end - p.any.begin, to,
-                  factor + p.first, least(packs_abreast * lanes, t.width - e));
+      panel<D, true>(p.rows, from, t.values + k.begin * stride + e, stride, k.end - k.begin, to, factor + p.first,
+                     least(packs_abreast * lanes, t.width - e));
     }
   }
 }
@@ -253,8 +278,8 @@ void tile_rows(const AttentionCall& c, const Item& item, const Tile& t, Index fi
 // --- items ---
 
 template <class T>
-Tile make_tile(const AttentionCall& c, const Item& item, Index start, Work<T>& w) {
-  Tile t{.start = start, .count = least(tile, c.keys - start)};
+Tile<T> make_tile(const AttentionCall& c, const Item& item, Index start, Work<T>& w) {
+  Tile<T> t{.start = start, .count = least(tile, c.keys - start)};
   const T* k = static_cast<const T*>(c.k) + item.batch * c.k_at.batch + item.kv_head * c.k_at.head;
   const T* v = static_cast<const T*>(c.v) + item.batch * c.v_at.batch + item.kv_head * c.v_at.head;
   transpose_keys(k + start * c.k_at.position, c.k_at.position, t.count, c.size, w.keys);
@@ -263,12 +288,12 @@ Tile make_tile(const AttentionCall& c, const Item& item, Index start, Work<T>& w
     t.values = v;
     t.value_stride = c.v_at.position;
     t.width = c.value_size;
+    t.finite = !masked(c) || all_finite(t.values, t.value_stride, t.count, t.width);
   } else {
-    copy_values(v, c.v_at.position, t.count, c.value_size, w.values);
+    t.finite = copy_values(v, c.v_at.position, t.count, c.value_size, w.values) || !masked(c);
     t.values = w.values;
     t.value_stride = t.width = up(c.value_size, lanes);
   }
-  t.finite = !masked(c) || all_finite(t.values, t.value_stride, t.count, t.width);
   if (hides(c) && shared_limits(c)) read_limits(c, extra_at(c, item.batch, 0, 0, start), t.count, w.limits);
   return t;
 }
@@ -302,7 +327,7 @@ void run_item(const AttentionCall& c, const Item& item, Work<T>& w) {
   for (Index i = 0; i < item.count * lanes; i += lanes) store(w.weights + i, splat(0.0f));
   for (Index i = 0; i < item.count * width; i += lanes) store(w.sums + i, splat(0.0f));
   for (Index start = down(any.begin, tile); start < any.end; start += tile) {
-    const Tile t = make_tile(c, item, start, w);
+    const Tile<T> t = make_tile(c, item, start, w);
     for (Index r = 0; r < item.count; r += strip) tile_rows(c, item, t, r, least(strip, item.count - r), w);
   }
   write_rows(c, item, w);

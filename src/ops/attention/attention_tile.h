@@ -23,18 +23,65 @@ inline constexpr bool is_f32 = false;
 template <>
 inline constexpr bool is_f32<float> = true;
 
+using Bits32 = unsigned int;
+
+/// How operands lie for products: as f32, which takes one inner index a step.
+struct Single {
+  using Element = float;
+  static constexpr Index step = 1;
+  static F32 splat(const float* a) { return RLX_LEVEL::splat(*a); }
+  static F32 load(const float* b) { return RLX_LEVEL::load(b); }
+  static F32 load(const float* b, Index n) { return RLX_LEVEL::load(b, n, RLX_LEVEL::splat(0.0f)); }
+  static F32 multiply_add(F32 x, F32 y, F32 sum) { return fma(x, y, sum); }
+};
+#if defined(__AVX512BF16__)
+/// As pairs of bf16 at adjacent inner indices.
+struct Paired {
+  using Element = Bits32;
+  struct Pack {
+    __m512i v;
+  };
+  static constexpr Index step = 2;
+  static Pack splat(const Bits32* a) {
+    int pair;
+    __builtin_memcpy(&pair, a, sizeof pair);
+    return {_mm512_set1_epi32(pair)};
+  }
+  static Pack load(const Bits32* b) { return {_mm512_loadu_si512(b)}; }
+  static Pack load(const Bits32* b, Index n) { return {_mm512_maskz_loadu_epi32(first(n), b)}; }
+  static F32 multiply_add(Pack x, Pack y, F32 sum) {
+    return {_mm512_dpbf16_ps(sum.v, reinterpret_cast<__m512bh>(x.v), reinterpret_cast<__m512bh>(y.v))};
+  }
+};
+#endif
+template <class T>
+struct FormOf {
+  using type = Single;
+};
+#if defined(__AVX512BF16__)
+template <>
+struct FormOf<StoredBF16> {
+  using type = Paired;
+};
+#endif
+template <class T>
+using Form = typename FormOf<T>::type;
+template <class T>
+inline constexpr bool in_pairs = Form<T>::step == 2;
+
 /// Memory of one item.
 template <class T>
 struct Work {
+  using Element = typename Form<T>::Element;
   static constexpr Index copied = is_f32<T> ? 1 : AttentionCall::max_size;
   alignas(64) float sums[AttentionCall::block_size];             // of weighted values, a row each
   alignas(64) float weights[AttentionCall::block_rows * lanes];  // sums of weights, in lanes
   alignas(64) float scores[strip * tile], exponentials[strip * tile];
-  alignas(64) float tops[strip * lanes];                   // largest scores of a tile, in lanes
-  alignas(64) float limits[tile], row_limits[tile];        // -inf for hidden keys, else +inf
-  alignas(64) float keys[AttentionCall::max_size * tile];  // the tile of keys, transposed
-  alignas(64) float values[copied * tile];                 // the tile of values of a half type
-  alignas(64) float queries[strip * copied];
+  alignas(64) float tops[strip * lanes];                     // largest scores of a tile, in lanes
+  alignas(64) float limits[tile], row_limits[tile];          // -inf for hidden keys, else +inf
+  alignas(64) Element keys[AttentionCall::max_size * tile];  // the tile of keys, transposed
+  alignas(64) Element values[copied * tile];                 // the tile of values of a half type
+  alignas(64) Element queries[strip * copied];
   float top[AttentionCall::block_rows];                                     // largest scores so far
   Index query[AttentionCall::block_rows], head[AttentionCall::block_rows];  // of every row
 };
@@ -125,24 +172,94 @@ inline void transpose_keys(const T* k, Index stride, Index count, Index size, fl
   }
 }
 
+/// A sum that is 0 as long as all that was added is finite.
+struct Finite {
+  F32 sum = splat(0.0f);
+  F32 add(F32 x) {
+    sum = fma(x, splat(0.0f), sum);
+    return x;
+  }
+  bool all() const {
+    const float total = fold(sum, [](float a, float b) { return a + b; });
+    return total == total;
+  }
+};
+
+/// Values as f32, in whole packs. Whether all are finite.
 template <class T>
-inline void copy_values(const T* v, Index stride, Index count, Index size, float* to) {
+inline bool copy_values(const T* v, Index stride, Index count, Index size, float* to) {
+  Finite finite;
   for (Index j = 0; j < count; ++j, v += stride, to += up(size, lanes)) {
     Index e = 0;
-    for (; e + lanes <= size; e += lanes) store(to + e, load(v + e));
-    if (e < size) store(to + e, load(v + e, size - e, splat(0.0f)));
+    for (; e + lanes <= size; e += lanes) store(to + e, finite.add(load(v + e)));
+    if (e < size) store(to + e, finite.add(load(v + e, size - e, splat(0.0f))));
+  }
+  return finite.all();
+}
+
+#if defined(__AVX512BF16__)
+inline Bits32 pair_of(const StoredBF16* low, const StoredBF16* high) {
+  return (low ? low->bits : 0u) | static_cast<Bits32>(high ? high->bits : 0u) << 16;
+}
+
+/// to[e * tile + j] = elements 2e and 2e + 1 of key j; keys behind the last up to a whole pack, and an element behind
+/// the last, are 0.
+inline void transpose_keys(const StoredBF16* k, Index stride, Index count, Index size, Bits32* to) {
+  Index j = 0;
+  const auto four = [](const StoredBF16* p) { return _mm_loadu_ps(reinterpret_cast<const float*>(p)); };
+  for (; j + 4 <= count; j += 4, k += 4 * stride) {
+    Index e = 0;
+    for (; e + 8 <= size; e += 8) {
+      __m128 a = four(k + e), b = four(k + stride + e), c = four(k + 2 * stride + e), d = four(k + 3 * stride + e);
+      _MM_TRANSPOSE4_PS(a, b, c, d);
+      float* const line = reinterpret_cast<float*>(to + e / 2 * tile + j);
+      _mm_store_ps(line, a);
+      _mm_store_ps(line + tile, b);
+      _mm_store_ps(line + 2 * tile, c);
+      _mm_store_ps(line + 3 * tile, d);
+    }
+    for (; e < size; e += 2) {
+      for (Index i = 0; i < 4; ++i) {
+        const StoredBF16* const x = k + i * stride + e;
+        to[e / 2 * tile + j + i] = pair_of(x, e + 1 < size ? x + 1 : nullptr);
+      }
+    }
+  }
+  for (; j < up(count, lanes); ++j, k += stride) {
+    for (Index e = 0; e < size; e += 2) {
+      to[e / 2 * tile + j] = j < count ? pair_of(k + e, e + 1 < size ? k + e + 1 : nullptr) : 0;
+    }
   }
 }
 
+/// to[j * width + e] = element e of values 2j and 2j + 1, width being `size` up to whole packs; what is behind the last
+/// is 0. Whether all are finite.
+inline bool copy_values(const StoredBF16* v, Index stride, Index count, Index size, Bits32* to) {
+  const __m512i magnitude = _mm512_set1_epi16(0x7FFF), infinity = _mm512_set1_epi16(0x7F80);
+  __mmask32 wrong = 0;
+  for (Index j = 0; j < count; j += 2, v += 2 * stride) {
+    for (Index e = 0; e < size; e += lanes, to += lanes) {
+      const __mmask16 some = first(least(lanes, size - e));
+      const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, v + e));
+      const __m512i high = j + 1 < count ? _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, v + stride + e))
+                                         : _mm512_setzero_si512();
+      const __m512i pairs = _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
+      wrong |= _mm512_cmpge_epu16_mask(_mm512_and_si512(pairs, magnitude), infinity);
+      _mm512_store_si512(to, pairs);
+    }
+  }
+  return wrong == 0;
+}
+#endif
+
 inline bool all_finite(const float* v, Index stride, Index count, Index size) {
-  F32 found = splat(0.0f);
+  Finite finite;
   for (Index j = 0; j < count; ++j, v += stride) {
     Index e = 0;
-    for (; e + lanes <= size; e += lanes) found = fma(load(v + e), splat(0.0f), found);
-    if (e < size) found = fma(load(v + e, size - e, splat(0.0f)), splat(0.0f), found);
+    for (; e + lanes <= size; e += lanes) finite.add(load(v + e));
+    if (e < size) finite.add(load(v + e, size - e, splat(0.0f)));
   }
-  const float sum = fold(found, [](float a, float b) { return a + b; });
-  return sum == sum;
+  return finite.all();
 }
 
 // --- the fourth operand ---
@@ -284,15 +401,22 @@ inline F32 power_of_two_at(F32 x) {
 }
 
 /// to = e^(scores - top), or 2^(scale * scores - top) where late; adds the sum to the lanes of `weights`, which were
-/// scaled before.
-template <bool late>
+/// scaled before. Where T is bf16 and taken in pairs, `to` has bf16, whose sum is meant; it may be where the scores
+/// are.
+template <class T, bool late>
 inline void weigh(const float* scores, float* to, Keys packs, float scale, float top, float* weights) {
   F32 sum = load(weights);
   for (Index j = packs.begin; j < packs.end; j += lanes) {
     const F32 s = load(scores + j);
     const F32 e = late ? power_of_two_at(fma(s, splat(scale), splat(-top))) : exp(s - splat(top));
-    store(to + j, e);
-    sum = sum + e;
+    if constexpr (in_pairs<T>) {
+      T* const rounded = reinterpret_cast<T*>(to) + j;
+      store(rounded, e);
+      sum = sum + load(rounded);
+    } else {
+      store(to + j, e);
+      sum = sum + e;
+    }
   }
   store(weights, sum);
 }

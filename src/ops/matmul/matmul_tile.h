@@ -8,12 +8,13 @@
 //   Sum      scalar of the sums; P is their pack
 //   vectors  packs in the width of a panel; rows: largest number of rows of a tile
 //   step     inner indices that one multiplication takes
-//   copies_left    whether the left operand is always brought into another form
+//   copies_left    whether the left operand is brought into another form, unless it has in_place(row_stride, inner)
 //   plain_right    whether a matrix with columns of unit stride can be read without packing
 //   sums_are_results  whether Sum and Out are the same
 //   left(in, inner_stride, n), right(in, inner_stride, n)   joins `step` elements, of which n exist
 //   splat(const Left*), load(const Right*), multiply_add(x, y, sum), result(Sum)
-// and it may have faster forms of: left_row(in, n, Left*) for n adjacent elements, results(const Sum*, Out*, n).
+// It may have in_place(row_stride, inner): whether rows are such that Left can be read where the elements are; else that
+// is so unless copies_left. And it may have faster forms of: left_row(in, n, Left*) for n adjacent elements, results(const Sum*, Out*, n).
 #pragma once
 
 #include "ops/matmul/matmul.kernel.h"
@@ -275,7 +276,7 @@ class Product {
   void run() {
     // With few rows a panel is read once or twice: packing it first would cost more than it saves.
     plain_ = !m_.packed && E::plain_right && m_.b_column == 1 && m_.rows <= 2 * E::rows;
-    copied_ = E::copies_left || m_.a_inner != 1;
+    copied_ = m_.a_inner != 1 || copies_rows();
     through_block_ = m_.finish.run || !E::sums_are_results;
     const Index height = copied_ || through_block_ ? B::rows : m_.rows;
     const Index group = through_block_ ? Index{B::columns} : direct_columns;
@@ -307,6 +308,12 @@ class Product {
     if (through_block_) hand_over<E>(m_, sums_, row, rows, column, columns);
   }
 
+  // Whether rows whose elements are adjacent are brought into another form.
+  bool copies_rows() const {
+    if constexpr (requires { E::in_place(m_.a_row, m_.inner); }) return !E::in_place(m_.a_row, m_.inner);
+    return E::copies_left;
+  }
+
   void take_left(Tile<E>& t, Index row, Index rows, Index k) {
     const In* const a = static_cast<const In*>(m_.a) + row * m_.a_row + k * E::step * m_.a_inner;
     if (copied_) {
@@ -314,10 +321,10 @@ class Product {
       t.a = left_;
       t.a_row = m_.a_row == 1 ? Index{1} : Index{B::steps};
       t.a_step = m_.a_row == 1 ? Index{B::rows} : Index{1};
-    } else if constexpr (!E::copies_left) {
-      t.a = a;
-      t.a_row = m_.a_row;
-      t.a_step = m_.a_inner;
+    } else {
+      t.a = reinterpret_cast<const typename E::Left*>(a);
+      t.a_row = m_.a_row / E::step;
+      t.a_step = 1;
     }
   }
 

@@ -104,6 +104,9 @@ void pack_half_bytes(const std::byte* from, std::byte* to, Index n) {
   }
 }
 
+// Between block buffers: those a multiple of 4 KiB apart would meet in the same lines of the cache.
+constexpr std::size_t gap = 192;
+
 // What one call of run() works with.
 class Runner {
  public:
@@ -111,7 +114,7 @@ class Runner {
     std::size_t used = 0;
     for (const Buffer& b : p.buffers) {
       at_[b.place] = pool_ + used;
-      used += static_cast<std::size_t>(b.bytes * p.block);
+      used += static_cast<std::size_t>(b.bytes * p.block) + gap;
     }
     for (const auto& [place, bytes] : p.constants) at_[place] = const_cast<std::byte*>(bytes.data());
     for (std::size_t i = 0; i < p.sources.size(); ++i) {
@@ -233,7 +236,7 @@ class Runner {
   Index row_ = 0;
   const std::byte* given_ = nullptr;
   Index given_first_ = 0;
-  alignas(64) std::byte pool_[pool_bytes];
+  alignas(64) std::byte pool_[pool_bytes + most_places * gap];
 };
 
 }  // namespace
