@@ -2,10 +2,10 @@
 #include "ops/matmul/matmul.h"
 
 #include <algorithm>
-#include <map>
 
 #include "ir/outline.h"
 #include "ops/matmul/matmul_step.h"
+#include "ops/matmul/product_body.h"
 
 namespace rlx {
 
@@ -20,67 +20,53 @@ std::optional<Step> matmul_step(const StepArgs& n) {
   return product_step(s, *plan, {.out = out});
 }
 
-// The body behind the product, as a fusion node of its own: operand 0 is the product.
-struct Behind {
-  Node node;
-  std::vector<Slot> in;
-};
-
-Behind behind(const StepArgs& n, const Graph& body, Id product) {
-  Builder g;
-  Behind b;
-  std::map<Operand, Value> made;
-  const auto input = [&](Operand from, Slot slot) {
-    made.emplace(from, g.input("a" + std::to_string(b.in.size()), body.type(from)));
-    b.in.push_back(std::move(slot));
-  };
-  input({product, 0}, {.type = body.type({product, 0})});
-  const auto value = [&](Operand o) {
-    if (!made.contains(o)) {  // operands of the product alone are left out
-      const auto at = std::ranges::find(body.inputs, o.node) - body.inputs.begin();
-      input(o, n.in[static_cast<std::size_t>(at)]);
-    }
-    return made.at(o);
-  };
-  for (Id id = 0; id < body.nodes.size(); ++id) {
-    const Node& node = body.nodes[id];
-    if (is_input(node) || id == product) continue;
-    Values operands;
-    for (const Operand o : node.operands) operands.push_back(value(o));
-    const Values results = g.emit(*node.op, node.attrs, operands, node.bodies, node.instance);
-    for (std::uint32_t r = 0; r < results.size(); ++r) made.emplace(Operand{id, r}, results[r]);
-  }
-  Values outputs;
-  for (const Operand o : body.outputs) outputs.push_back(value(o));
-  b.node.op = &fusion_op();
-  b.node.bodies = {std::make_shared<const Graph>(g.finish(outputs))};
-  for (const Slot& s : n.out) b.node.results.push_back(s.type);
-  return b;
+// A bias that the kernel can add, which is then taken from the body: of the product's type; for halves of f32, between
+// casts to f32 and, perhaps, back.
+std::optional<ProductBias> take_bias(StepBuilder& s, ProductBody& body) {
+  const Id product = body.last();
+  const DType type = body.graph().nodes[product].results[0].dtype;
+  const bool half = type == DType::f16 || type == DType::bf16;
+  const Id wide = half ? body.next(product, "cast") : product;
+  if (wide == ProductBody::none) return {};
+  const DType sum = body.graph().nodes[wide].results[0].dtype;
+  if (half && sum != DType::f32) return {};
+  const Id plus = body.next(wide, "add");
+  const Slot* const bias = plus == ProductBody::none ? nullptr : body.other(plus, wide, sum);
+  if (!bias || !body.is_columns(*bias)) return {};
+  if (half) body.take(wide);
+  body.take(plus);
+  const Id back = half ? body.next(plus, "cast") : ProductBody::none;
+  const bool rounds = back != ProductBody::none && body.graph().nodes[back].results[0].dtype == type;
+  if (rounds) body.take(back);
+  return ProductBias{s.read<std::byte>(*bias), sum, !half || rounds};
 }
 
 // A body of one product of body inputs, and elementwise ops on it, of its shape.
 std::optional<Step> fused_step(const StepArgs& n) {
-  const Graph& body = *n.node.bodies[0];
+  const Graph& g = *n.node.bodies[0];
   const auto is_product = [](const Node& node) { return node.op == &matmul_op; };
-  if (std::ranges::count_if(body.nodes, is_product) != 1) return n.decline("matmul takes bodies with one matmul");
-  const auto product = static_cast<Id>(std::ranges::find_if(body.nodes, is_product) - body.nodes.begin());
-  const Node& node = body.nodes[product];
-  std::vector<Slot> in;
-  for (const Operand o : node.operands) {
-    const auto at = std::ranges::find(body.inputs, o.node);
-    if (at == body.inputs.end()) return n.decline("operands of a matmul in a body are inputs of the body");
-    in.push_back(n.in[static_cast<std::size_t>(at - body.inputs.begin())]);
-  }
+  if (std::ranges::count_if(g.nodes, is_product) != 1) return n.decline("matmul takes bodies with one matmul");
+  const auto product = static_cast<Id>(std::ranges::find_if(g.nodes, is_product) - g.nodes.begin());
+  const Node& node = g.nodes[product];
+  ProductBody body(n, product);
+  const Slot *const a = body.input(node.operands[0]), *const b = body.input(node.operands[1]);
+  if (!a || !b) return n.decline("operands of a matmul in a body are inputs of the body");
   for (const Slot& s : n.out) {
     if (s.type.dims != node.results[0].dims) return n.decline("a result has another shape than the matmul");
   }
-  const auto plan = plan_product(n, node.attrs.as<MatmulAttrs>(), in[0], in[1], node.results[0]);
+  const auto plan = plan_product(n, node.attrs.as<MatmulAttrs>(), *a, *b, node.results[0]);
   if (!plan) return {};
   StepBuilder s("matmul_fused");
-  const Behind rest = behind(n, body, product);
-  auto stage = region::make_stage(s, {rest.node, rest.in, n.out, n.why});
-  if (!stage) return {};
-  return product_step(s, *plan, {.stage = std::move(stage)});
+  ProductEnd end;
+  if (plan->kernel->takes_bias) end.bias = take_bias(s, body);
+  if (body.is_done() && n.out[0].dense()) {
+    end.out = s.write<std::byte>(n.out[0]);
+  } else {
+    const auto [rest, slots] = body.rest();
+    end.stage = region::make_stage(s, {rest, slots, n.out, n.why});
+    if (!end.stage) return {};
+  }
+  return product_step(s, *plan, std::move(end));
 }
 
 }  // namespace

@@ -6,13 +6,20 @@
 namespace rlx {
 
 /// Receives finished results: `count` values of one row, from `column` on; both count from the start of the call.
-/// `values` has the element type of the product.
+/// `values` has the element type of the product, or f32 where a bias that does not round was added to halves.
 struct MatmulFinish {
   void (*run)(const void* context, long row, long column, long count, const void* values) = nullptr;
   const void* context = nullptr;
 };
 
-/// c[rows, columns] = a[rows, inner] times b[inner, columns]. Strides are in elements. Nothing may overlap `c`.
+/// A row that is added to every row of the product: of its element type, or f32 for halves, which are rounded before.
+struct MatmulBias {
+  const void* row = nullptr;  // of the first column of the call
+  bool rounds = true;         // halves: whether the sum is rounded to a half again, or stays f32
+};
+
+/// c[rows, columns] = a[rows, inner] times b[inner, columns], or that and a bias. Strides are in elements. Nothing may
+/// overlap `c`.
 struct MatmulArgs {
   const void* a = nullptr;
   long a_row = 0, a_inner = 0;
@@ -24,6 +31,7 @@ struct MatmulArgs {
   void* c = nullptr;
   long c_row = 0;
   long rows = 0, inner = 0, columns = 0;
+  MatmulBias bias;  // only where the kernel takes one
   MatmulFinish finish;
 };
 
@@ -39,6 +47,7 @@ struct MatmulKernel {
   /// Packs a matrix into ceil(columns / width) panels; missing columns and indices are 0.
   void (*pack)(const void* b, long b_inner, long b_column, long inner, long columns, void* panels);
   void (*multiply)(const MatmulArgs& m);
+  bool takes_bias;
   /// Bytes of the panel of a matrix.
   long panel_bytes(long inner) const { return (inner + step - 1) / step * width * bytes; }
 };

@@ -10,12 +10,33 @@ template <class Stored>
 float from(Bits16 h) {
   return widen(__builtin_bit_cast(Stored, h));
 }
+// Sums rounded to halves, a bias added to these, and rounded again; or only the first.
 template <class Stored>
-void all_to(const float* sums, Bits16* to, Index n) {
+void all_to(const float* sums, const float* bias, Bits16* to, Index n) {
   auto* const halves = reinterpret_cast<Stored*>(to);
   Index j = 0;
-  for (; j + F32::lanes <= n; j += F32::lanes) store(halves + j, load(sums + j));
-  for (; j < n; ++j) narrow(sums[j], halves[j]);
+  for (; j + F32::lanes <= n; j += F32::lanes) {
+    store(halves + j, load(sums + j));
+    if (bias) store(halves + j, load(halves + j) + load(bias + j));
+  }
+  for (; j < n; ++j) {
+    narrow(sums[j], halves[j]);
+    if (bias) narrow(widen(halves[j]) + bias[j], halves[j]);
+  }
+}
+// Sums rounded to halves, and a bias added to these.
+template <class Stored>
+void all_to_wide(const float* sums, const float* bias, float* to, Index n) {
+  Stored halves[F32::lanes];
+  Index j = 0;
+  for (; j + F32::lanes <= n; j += F32::lanes) {
+    store(halves, load(sums + j));
+    store(to + j, load(halves) + load(bias + j));
+  }
+  for (; j < n; ++j) {
+    narrow(sums[j], halves[0]);
+    to[j] = widen(halves[0]) + bias[j];
+  }
 }
 
 // What both halves have in common: sums in f32.
@@ -44,7 +65,10 @@ struct Widened : Half {
     for (; k + F32::lanes <= n; k += F32::lanes) store(to + k, load(a + k));
     for (; k < n; ++k) to[k] = from<Stored>(a[k]);
   }
-  static void results(const float* sums, Bits16* to, Index n) { all_to<Stored>(sums, to, n); }
+  static void results(const float* sums, const float* bias, Bits16* to, Index n) { all_to<Stored>(sums, bias, to, n); }
+  static void wide_results(const float* sums, const float* bias, float* to, Index n) {
+    all_to_wide<Stored>(sums, bias, to, n);
+  }
 };
 
 #if defined(__F16C__)
@@ -89,7 +113,12 @@ struct Bf16 : Half {
   static F32 multiply_add(Pairs x, Pairs y, F32 sum) {
     return {_mm512_dpbf16_ps(sum.v, reinterpret_cast<__m512bh>(x.v), reinterpret_cast<__m512bh>(y.v))};
   }
-  static void results(const float* sums, Bits16* to, Index n) { all_to<StoredBF16>(sums, to, n); }
+  static void results(const float* sums, const float* bias, Bits16* to, Index n) {
+    all_to<StoredBF16>(sums, bias, to, n);
+  }
+  static void wide_results(const float* sums, const float* bias, float* to, Index n) {
+    all_to_wide<StoredBF16>(sums, bias, to, n);
+  }
 };
 
 #else

@@ -161,10 +161,14 @@ struct ProductRun {
     const ProductCut cut{item_rows, element_bytes, kernel->width, kernel->panel_bytes(d[tokens.inner])};
     each_product_call(tokens, m, d, range, cut, MatmulArgs{}, [&](MatmulArgs args, const ProductPlace& at) {
       const ProductFinish finish{give, at.first, args.c_row};
+      if (end.bias) {
+        const Index bytes = bits(end.bias->type) / 8;
+        args.bias = {m[end.bias->row].data() + at.column * bytes, end.bias->rounds};
+      }
       if (give) {
         args.finish = {ProductFinish::run, &finish};
       } else {
-        args.c = m[*end.out].data() + at.first * element_bytes;
+        args.c = m[*end.out].data() + at.first * (end.bias && !end.bias->rounds ? Index{sizeof(float)} : element_bytes);
       }
       kernel->multiply(args);
     });

@@ -27,8 +27,16 @@ struct ProductPlan {
 std::optional<ProductPlan> plan_product(const StepArgs& n, const MatmulAttrs& attrs, const Slot& a, const Slot& b,
                                         const TensorType& result);
 
+/// What is added to every row of a product; see MatmulBias.
+struct ProductBias {
+  Token<std::byte, Access::read> row;
+  DType type;
+  bool rounds;
+};
+
 /// Where results go: to memory, densely, or to a stage that takes them while they are in the cache.
 struct ProductEnd {
+  std::optional<ProductBias> bias = {};  // only where the kernel takes one
   std::optional<Token<std::byte, Access::write>> out = {};
   std::shared_ptr<const region::Program> stage = nullptr;
 };

@@ -13,8 +13,9 @@
 //   sums_are_results  whether Sum and Out are the same
 //   left(in, inner_stride, n), right(in, inner_stride, n)   joins `step` elements, of which n exist
 //   splat(const Left*), load(const Right*), multiply_add(x, y, sum), result(Sum)
-// It may have in_place(row_stride, inner): whether rows are such that Left can be read where the elements are; else that
-// is so unless copies_left. And it may have faster forms of: left_row(in, n, Left*) for n adjacent elements, results(const Sum*, Out*, n).
+// It may have in_place(row_stride, inner): whether rows are such that Left can be read where the elements are; else
+// that is so unless copies_left. And it may have faster forms of: left_row(in, n, Left*) for n adjacent elements,
+// results(sums, bias or null, to, n) and, where results are halves, wide_results(sums, bias, float* to, n) for n sums.
 #pragma once
 
 #include "ops/matmul/matmul.kernel.h"
@@ -49,12 +50,19 @@ struct Tile {
   Index c_row;
   Index steps, columns;
   bool first;
+  const typename E::Sum* bias;  // added behind the last step, or null
   /// What is wanted next in the cache, and how far each step goes through it.
   const char* ahead;
   Index ahead_step;
 };
 
-// sums[R][V packs] = (first ? 0 : c) + sum over steps; packs beyond a panel's width read the next panels.
+/// Whether a bias is added to sums in registers, or to results on their way out.
+template <class E>
+inline constexpr bool adds_bias = E::sums_are_results && requires(typename E::P p) { p + p; };
+template <class E>
+inline constexpr bool takes_bias_late = requires { &E::wide_results; };
+
+// sums[R][V packs] = (first ? 0 : c) + sum over steps [+ bias]; packs beyond a panel's width read the next panels.
 template <class E, int R, int V>
 [[gnu::noinline]] void run_tile(const Tile<E>& t) {
   using P = typename E::P;
@@ -90,6 +98,17 @@ template <class E, int R, int V>
       const auto x = E::splat(a + i * a_row);
 #pragma GCC unroll 16
       for (int j = 0; j < V; ++j) sum[i][j] = E::multiply_add(x, y[j], sum[i][j]);
+    }
+  }
+  if constexpr (adds_bias<E>) {
+    if (t.bias) {
+#pragma GCC unroll 16
+      for (int j = 0; j < V; ++j) {
+        const Index n = t.columns - j * lanes;
+        const P bias = whole || n >= lanes ? load(t.bias + j * lanes) : load_first<P>(t.bias + j * lanes, n);
+#pragma GCC unroll 16
+        for (int i = 0; i < R; ++i) sum[i][j] = sum[i][j] + bias;
+      }
     }
   }
 #pragma GCC unroll 16
@@ -130,6 +149,7 @@ void run_columns(Tile<E> t) {
   const auto next = [&t](Index by) {
     t.b += by / width * t.b_panel;
     t.c += by;
+    if (t.bias) t.bias += by;
   };
   if constexpr (together > 1) {
     t.columns = together * width;
@@ -243,6 +263,14 @@ void copy_left(const typename E::In* a, Index a_row, Index a_inner, Index rows, 
 
 // --- the whole product ---
 
+/// One row of results of type T, which write(T*) makes: to memory, or to finish().
+template <class E, class T, class F>
+void hand_over_row(const MatmulArgs& m, Index row, Index column, Index columns, F write) {
+  alignas(64) T values[Blocks<E>::columns];
+  write(m.finish.run ? values : static_cast<T*>(m.c) + row * m.c_row + column);
+  if (m.finish.run) m.finish.run(m.finish.context, row, column, columns, values);
+}
+
 /// Finished sums of a block on their way out, `columns` of them a row.
 template <class E>
 void hand_over(const MatmulArgs& m, const typename E::Sum* sums, Index row, Index rows, Index column, Index columns) {
@@ -250,15 +278,20 @@ void hand_over(const MatmulArgs& m, const typename E::Sum* sums, Index row, Inde
   for (Index i = 0; i < rows; ++i, sums += Blocks<E>::columns) {
     if constexpr (E::sums_are_results) {  // finish() wants them, or they would not be here
       m.finish.run(m.finish.context, row + i, column, columns, sums);
-    } else {
-      Out values[Blocks<E>::columns];
-      Out* const to = m.finish.run ? values : static_cast<Out*>(m.c) + (row + i) * m.c_row + column;
-      if constexpr (requires { E::results(sums, to, columns); }) {
-        E::results(sums, to, columns);
+    } else if constexpr (takes_bias_late<E>) {
+      const float* const bias = m.bias.row ? static_cast<const float*>(m.bias.row) + column : nullptr;
+      if (bias && !m.bias.rounds) {
+        const auto write = [&](float* to) { E::wide_results(sums, bias, to, columns); };
+        hand_over_row<E, float>(m, row + i, column, columns, write);
       } else {
-        for (Index j = 0; j < columns; ++j) to[j] = E::result(sums[j]);
+        const auto write = [&](Out* to) { E::results(sums, bias, to, columns); };
+        hand_over_row<E, Out>(m, row + i, column, columns, write);
       }
-      if (m.finish.run) m.finish.run(m.finish.context, row + i, column, columns, values);
+    } else {
+      const auto write = [&](Out* to) {
+        for (Index j = 0; j < columns; ++j) to[j] = E::result(sums[j]);
+      };
+      hand_over_row<E, Out>(m, row + i, column, columns, write);
     }
   }
 }
@@ -301,6 +334,9 @@ class Product {
     do {
       t.first = k == 0;
       t.steps = least(B::steps, steps - k);
+      if constexpr (adds_bias<E>) {
+        if (m_.bias.row && k + t.steps == steps) t.bias = static_cast<const Sum*>(m_.bias.row) + column;
+      }
       take_left(t, row, rows, k);
       run_panels(t, rows, k, steps, column, columns);
       k += t.steps;
@@ -344,17 +380,20 @@ class Product {
         const Index whole = columns / B::width * B::width;
         run_wide(t, rows, whole);
         t.c += whole;
+        if (t.bias) t.bias += whole;
         b += whole;
         columns -= whole;
       }
     }
     t.b_step = B::width;
     t.b = right_;
-    for (; columns > 0; columns -= B::width, t.c += B::width, b += B::width * m_.b_column) {
+    for (; columns > 0; columns -= B::width, b += B::width * m_.b_column) {
       pack_panel<E>(b, m_.b_inner, m_.b_column, m_.inner - k * E::step, t.steps, least(B::width, columns), right_);
       t.columns = least(B::width, columns);
       t.ahead = reinterpret_cast<const char*>(right_);
       run_strips(t, rows);
+      t.c += B::width;
+      if (t.bias) t.bias += B::width;
     }
   }
 
@@ -362,10 +401,12 @@ class Product {
   static void run_wide(Tile<E> t, Index rows, Index columns) {
     const Index group = rows <= E::rows ? columns : Index{B::width};
     t.ahead_step = least(64, B::width * Index{sizeof(typename E::Right)} / rounded_up(rows, E::rows));
-    for (; columns > 0; columns -= group, t.c += group, t.b += t.b_panel) {
+    for (; columns > 0; columns -= group, t.b += t.b_panel) {
       t.columns = least(group, columns);
       t.ahead = reinterpret_cast<const char*>(t.b + t.b_panel);
       run_strips(t, rows);
+      t.c += group;
+      if (t.bias) t.bias += group;
     }
   }
 
@@ -386,6 +427,7 @@ inline constexpr MatmulKernel kernel_of{.width = Blocks<E>::width,
                                         .step = E::step,
                                         .bytes = sizeof(typename E::Right),
                                         .pack = pack<E>,
-                                        .multiply = multiply<E>};
+                                        .multiply = multiply<E>,
+                                        .takes_bias = adds_bias<E> || takes_bias_late<E>};
 
 }  // namespace rlx::RLX_LEVEL
