@@ -60,7 +60,7 @@ struct Size {
   Index rows, inner, columns;
 };
 const Size sizes[] = {{{}, 1, 1, 1},    {{}, 1, 5, 300}, {{}, 7, 13, 63}, {{}, 80, 33, 129}, {{2, 3}, 9, 8, 5},
-                      {{3}, 75, 4, 64}, {{}, 0, 4, 4},   {{}, 5, 0, 70},  {{}, 5, 3, 0}};
+                      {{3}, 75, 4, 64}, {{}, 0, 4, 4},   {{}, 5, 0, 70},  {{}, 5, 3, 0},     {{}, 11, 1001, 133}};
 
 template <class F>
 void check_all(DType d, F rest) {
@@ -74,6 +74,21 @@ TEST(FusedMatmul, BiasAndActivation) {
   }
   check_all(DType::f32, [](const Operands& o) { return gelu(o.product + o({o.columns})); });
   check_all(DType::f32, [](const Operands& o) { return silu(o.product); });
+}
+
+// Products of halves with a bias in f32, as products in a lower precision have them: the kernel rounds, widens, adds.
+TEST(FusedMatmul, HalvesWithAnF32Bias) {
+  for (const DType d : {DType::bf16, DType::f16}) {
+    const auto sum = [](const Operands& o) { return cast(o.product, DType::f32) + o({o.columns}, DType::f32); };
+    check_all(d, sum);
+    check_all(d, [&](const Operands& o) { return cast(sum(o), o.dtype); });
+    check_all(d, [&](const Operands& o) { return cast(gelu(sum(o)), o.dtype); });
+    check_all(d, [&](const Operands& o) { return cast(sum(o), o.dtype) * o({o.columns}); });
+    check_all(d, [&](const Operands& o) {
+      return cast(o({1, o.columns}, DType::f32) + cast(o.product, DType::f32), DType::f64);
+    });
+    check_all(d, [](const Operands& o) { return cast(o.product, DType::f32) + o({o.rows, 1}, DType::f32); });
+  }
 }
 
 TEST(FusedMatmul, IntegersToo) {
