@@ -48,6 +48,8 @@ OperatorRows attention_rows();
 OperatorRows loss_rows();
 OperatorRows curve_rows();
 OperatorRows einsum_rows();
+OperatorRows convolution_rows();
+OperatorRows image_rows();
 OperatorRows microsoft_rows();
 
 inline constexpr Index oldest_opset = 7, newest_opset = 28;

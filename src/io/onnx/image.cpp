@@ -1,0 +1,116 @@
+// Images and channels: norms over groups of them, DepthToSpace, SpaceToDepth.
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+#include "io/onnx/window_nodes.h"
+#include "ops/cast/cast.h"
+#include "ops/constant/constant.h"
+#include "ops/layer_norm/layer_norm.h"
+#include "ops/pool/pool.h"
+#include "ops/reshape/reshape.h"
+#include "ops/scalar/scalar.h"
+#include "ops/transpose/transpose.h"
+
+namespace rlx::onnx {
+
+namespace {
+
+// Mean 0 and variance 1 over groups of channels, in f32 for halves where `wide`.
+Value group_normalized(Value x, const Dim& groups, double epsilon) {
+  require(x.rank() >= 3, "operand 0 is {}, expected rank 3 or more", x.type().text());
+  const std::span<const Dim> dims(x.type().dims);
+  const Dim each = floordiv(dims[1], groups);
+  x.builder->check(each * groups, dims[1], "channels of the groups of a norm");
+  const Value rows = reshape(x, {dims[0], groups, each * product(dims.subspan(2))});
+  return reshape(layer_norm(rows, {.axis = 2, .epsilon = epsilon}), {dims.begin(), dims.end()});
+}
+
+Values instance_normalization(NodeArgs& n) {
+  n.expect(3, 3);
+  const Value x = n[0];
+  const Value y = group_normalized(x, x.dim(1), n.real("epsilon", 1e-5F));
+  return {y * along_channels(n[1], x.rank()) + along_channels(n[2], x.rank())};
+}
+
+// Before version 21 scale and bias are given for each group, not for each channel.
+Values group_normalization(NodeArgs& n) {
+  n.expect(3, 3);
+  const Value x = n[0];
+  const Index groups = n.integer("num_groups");
+  require(groups >= 1, "num_groups is {}, expected 1 or more", groups);
+  const double epsilon = n.real("epsilon", 1e-5F);
+  if (n.opset() >= 21) {
+    const Index stash = n.integer("stash_type", 1);
+    require(stash == 1, "stash_type {} is not supported, only 1 (FLOAT) is", stash);
+    const Value y = group_normalized(x, groups, epsilon);
+    return {y * along_channels(n[1], x.rank()) + along_channels(n[2], x.rank())};
+  }
+  const Value y = group_normalized(x, groups, epsilon);
+  const std::vector<Dim> dims = x.type().dims;
+  const Value rows = reshape(y, {dims[0], groups, floordiv(product(std::span(dims).subspan(1)), groups)});
+  const auto each = [&](Value v) {
+    require(v.rank() == 1, "a value for the groups is {}, expected rank 1", v.type().text());
+    return reshape(v, {v.dim(0), 1});
+  };
+  return {reshape(rows * each(n[1]) + each(n[2]), dims)};
+}
+
+// x / (bias + alpha / size * sum of squares of the channels around)^beta
+Values lrn(NodeArgs& n) {
+  n.expect(1, 1);
+  const Value x = n[0];
+  require(x.rank() >= 2, "operand 0 is {}, expected rank 2 or more", x.type().text());
+  const Index size = n.integer("size");
+  require(size >= 1 && size <= 65536, "size is {}, expected 1 to 65536", size);
+  const double alpha = n.real("alpha", 1e-4F), beta = n.real("beta", 0.75), bias = n.real("bias", 1);
+  const std::span<const Dim> dims(x.type().dims);
+  const Value lines = reshape(x * x, {dims[0], dims[1], product(dims.subspan(2))});
+  const PoolAttrs around{PoolKind::sum, {size, 1}, {1, 1}, {1, 1}, {(size - 1) / 2, 0}, {dims[1], lines.dim(2)}, {}};
+  const Value sums = reshape(pool(lines, around), {dims.begin(), dims.end()});
+  const Value base = sums * like(x, alpha / static_cast<double>(size)) + like(x, bias);
+  return {x / pow(base, like(x, beta))};
+}
+
+Index block_size(NodeArgs& n) {
+  const Index b = n.integer("blocksize");
+  require(b >= 1 && b <= 65536, "blocksize is {}, expected 1 to 65536", b);
+  require(n[0].rank() == 4, "operand 0 is {}, expected rank 4", n[0].type().text());
+  return b;
+}
+
+Values depth_to_space(NodeArgs& n) {
+  n.expect(1, 1);
+  const Index b = block_size(n);
+  const std::string mode = n.string("mode", "DCR");
+  require(mode == "DCR" || mode == "CRD", "mode {} is unknown", in_quotes(mode));
+  const std::vector<Dim> d = n[0].type().dims;
+  const Dim depth = floordiv(d[1], b * b);
+  const Value y = mode == "DCR" ? transpose(reshape(n[0], {d[0], b, b, depth, d[2], d[3]}), {0, 3, 4, 1, 5, 2})
+                                : transpose(reshape(n[0], {d[0], depth, b, b, d[2], d[3]}), {0, 1, 4, 2, 5, 3});
+  return {reshape(y, {d[0], depth, d[2] * b, d[3] * b})};
+}
+
+Values space_to_depth(NodeArgs& n) {
+  n.expect(1, 1);
+  const Index b = block_size(n);
+  const std::vector<Dim> d = n[0].type().dims;
+  const Dim high = floordiv(d[2], b), wide = floordiv(d[3], b);
+  const Value y = transpose(reshape(n[0], {d[0], d[1], high, b, wide, b}), {0, 3, 5, 1, 2, 4});
+  return {reshape(y, {d[0], d[1] * (b * b), high, wide})};
+}
+
+}  // namespace
+
+OperatorRows image_rows() {
+  static constexpr OperatorRow rows[] = {
+      {"InstanceNormalization", 6, instance_normalization},
+      {"GroupNormalization", 18, group_normalization},
+      {"LRN", 1, lrn},
+      {"DepthToSpace", 1, depth_to_space},
+      {"SpaceToDepth", 1, space_to_depth},
+  };
+  return rows;
+}
+
+}  // namespace rlx::onnx
