@@ -16,7 +16,7 @@ namespace rlx::onnx {
 
 namespace {
 
-// Mean 0 and variance 1 over groups of channels, in f32 for halves where `wide`.
+// Mean 0 and variance 1 over groups of channels.
 Value group_normalized(Value x, const Dim& groups, double epsilon) {
   require(x.rank() >= 3, "operand 0 is {}, expected rank 3 or more", x.type().text());
   const std::span<const Dim> dims(x.type().dims);
@@ -94,9 +94,13 @@ Values depth_to_space(NodeArgs& n) {
 Values space_to_depth(NodeArgs& n) {
   n.expect(1, 1);
   const Index b = block_size(n);
+  const std::string mode = n.opset() >= 28 ? n.string("mode", "DCR") : "DCR";
+  require(mode == "DCR" || mode == "CRD", "mode {} is unknown", in_quotes(mode));
   const std::vector<Dim> d = n[0].type().dims;
   const Dim high = floordiv(d[2], b), wide = floordiv(d[3], b);
-  const Value y = transpose(reshape(n[0], {d[0], d[1], high, b, wide, b}), {0, 3, 5, 1, 2, 4});
+  const Value y =
+      transpose(reshape(n[0], {d[0], d[1], high, b, wide, b}),
+                mode == "DCR" ? std::vector<Index>{0, 3, 5, 1, 2, 4} : std::vector<Index>{0, 1, 3, 5, 2, 4});
   return {reshape(y, {d[0], d[1] * (b * b), high, wide})};
 }
 
