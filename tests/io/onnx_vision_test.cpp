@@ -51,9 +51,7 @@ std::string reason(const std::string& name) {
       {"batchnorm_epsilon_training_mode", "training_mode is not 0"},
       {"affine_grid", "the operator is not supported"},
       {"gridsample", "the operator is not supported"},
-      {"resize", "the operator is not supported"},
       {"roialign", "the operator is not supported"},
-      {"upsample", "the operator is not supported"},
   };
   for (const auto& [start, why] : all) {
     if (name.starts_with(start)) return why;

@@ -50,6 +50,7 @@ OperatorRows curve_rows();
 OperatorRows einsum_rows();
 OperatorRows convolution_rows();
 OperatorRows image_rows();
+OperatorRows resample_rows();
 OperatorRows microsoft_rows();
 
 inline constexpr Index oldest_opset = 7, newest_opset = 28;
