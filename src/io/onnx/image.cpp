@@ -1,4 +1,4 @@
-// Images and channels: norms over groups of them, DepthToSpace, SpaceToDepth.
+// Images and channels: norms over groups of them and over batches, LRN, DepthToSpace, SpaceToDepth, CenterCropPad.
 #include <algorithm>
 #include <numeric>
 
@@ -7,9 +7,12 @@
 #include "ops/cast/cast.h"
 #include "ops/constant/constant.h"
 #include "ops/layer_norm/layer_norm.h"
+#include "ops/pad/pad.h"
 #include "ops/pool/pool.h"
+#include "ops/reduce/reduce.h"
 #include "ops/reshape/reshape.h"
 #include "ops/scalar/scalar.h"
+#include "ops/slice/slice.h"
 #include "ops/transpose/transpose.h"
 
 namespace rlx::onnx {
@@ -56,6 +59,55 @@ Values group_normalization(NodeArgs& n) {
   return {reshape(rows * each(n[1]) + each(n[2]), dims)};
 }
 
+// One value a channel, for a tensor of this rank; of rank 1 it has one channel, without an axis.
+Value of_channels(Value v, const TensorType& x, bool spatial) {
+  if (!spatial) {  // one value for each element of an item
+    require(v.type().dims == std::vector<Dim>(x.dims.begin() + 1, x.dims.end()),
+            "a value for the elements is {}, expected the sizes of {} behind the first", v.type().text(), x.text());
+    return v;
+  }
+  if (x.rank() > 1) return along_channels(v, x.rank());
+  require(v.type().dims == std::vector<Dim>{Dim(1)}, "a value for the only channel is {}", v.type().text());
+  return v;
+}
+
+// Everything is computed in the widest type of the operands, at least f32; results are rounded once.
+Values batch_normalization(NodeArgs& n) {
+  n.expect(5, 5);
+  const Value given = n[0];
+  const double epsilon = n.real("epsilon", 1e-5F), momentum = n.real("momentum", 0.9F);
+  const bool training = n.opset() >= 14 && n.integer("training_mode", 0) != 0;
+  const bool spatial = n.opset() >= 9 || n.integer("spatial", 1) != 0;
+  require(given.rank() >= 1, "operand 0 is {}, expected rank 1 or more", given.type().text());
+  const bool wide = n[0].dtype() == DType::f64 || n[1].dtype() == DType::f64 || n[3].dtype() == DType::f64;
+  const DType type = wide ? DType::f64 : DType::f32;
+  const auto operand = [&](std::size_t i) {
+    require(is_arithmetic_float(n[i].dtype()), "operand {} is {}, expected floats", i, n[i].type().text());
+    return cast(n[i], type);
+  };
+  const Value x = operand(0);
+  const auto channel = [&](std::size_t i) { return of_channels(operand(i), x.type(), spatial); };
+  Value middle = channel(3), variance = channel(4);
+  Values more;
+  if (training) {
+    std::vector<Index> axes{0};
+    for (Index i = 2; i < x.rank(); ++i) axes.push_back(i);
+    const Value now = mean(x, axes, true), apart = x - now, spread = mean(apart * apart, axes, true);
+    const auto joined = [&](std::size_t i, Value current) {
+      const Value old = operand(i);
+      const Value sum = old * like(old, momentum) + reshape(current, old.type().dims) * like(old, 1 - momentum);
+      return cast(sum, n[i].dtype());
+    };
+    more = {joined(3, now), joined(4, spread)};
+    middle = now;
+    variance = spread;
+  }
+  const Value factor = channel(1) / sqrt(variance + like(variance, epsilon));
+  Values out{cast((x - middle) * factor + channel(2), given.dtype())};
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
+}
+
 // x / (bias + alpha / size * sum of squares of the channels around)^beta
 Values lrn(NodeArgs& n) {
   n.expect(1, 1);
@@ -86,6 +138,7 @@ Values depth_to_space(NodeArgs& n) {
   require(mode == "DCR" || mode == "CRD", "mode {} is unknown", in_quotes(mode));
   const std::vector<Dim> d = n[0].type().dims;
   const Dim depth = floordiv(d[1], b * b);
+  n.builder().check(depth * (b * b), d[1], "channels of DepthToSpace and whole blocks");
   const Value y = mode == "DCR" ? transpose(reshape(n[0], {d[0], b, b, depth, d[2], d[3]}), {0, 3, 4, 1, 5, 2})
                                 : transpose(reshape(n[0], {d[0], depth, b, b, d[2], d[3]}), {0, 1, 4, 2, 5, 3});
   return {reshape(y, {d[0], depth, d[2] * b, d[3] * b})};
@@ -98,19 +151,54 @@ Values space_to_depth(NodeArgs& n) {
   require(mode == "DCR" || mode == "CRD", "mode {} is unknown", in_quotes(mode));
   const std::vector<Dim> d = n[0].type().dims;
   const Dim high = floordiv(d[2], b), wide = floordiv(d[3], b);
+  n.builder().check(high * b, d[2], "height of SpaceToDepth and whole blocks");
+  n.builder().check(wide * b, d[3], "width of SpaceToDepth and whole blocks");
   const Value y =
       transpose(reshape(n[0], {d[0], d[1], high, b, wide, b}),
                 mode == "DCR" ? std::vector<Index>{0, 3, 5, 1, 2, 4} : std::vector<Index>{0, 1, 3, 5, 2, 4});
   return {reshape(y, {d[0], d[1] * (b * b), high, wide})};
 }
 
+// The middle of an axis, or the axis in the middle of zeros; of an odd difference the smaller half is in front.
+Values center_crop_pad(NodeArgs& n) {
+  n.expect(2, 2);
+  const Value x = n[0];
+  const std::vector<Dim> wanted = n.sizes(1);
+  std::vector<Index> axes;
+  if (const auto given = n.integers("axes")) {
+    axes = *given;
+  } else {
+    axes.resize(x.type().dims.size());
+    std::iota(axes.begin(), axes.end(), Index{0});
+  }
+  require(wanted.size() == axes.size(), "{} sizes are given for {} axes", wanted.size(), axes.size());
+  const std::vector<Dim> none(x.type().dims.size(), Dim(0));
+  SliceAttrs middle{none, x.type().dims, {}};
+  PadAttrs around{x.type().dims, none, {}, 0};
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const Index axis = axis_of(axes[i], x.rank());
+    require(std::ranges::count(axes, axis) + std::ranges::count(axes, axis - x.rank()) == 1, "axis {} is listed twice",
+            axis);
+    const Dim &have = x.dim(axis), &want = wanted[i];
+    require(want.bounds().lo >= 0, "size {} of axis {}, expected 0 or more", want.text(), axis);
+    const auto at = static_cast<std::size_t>(axis);
+    middle.starts[at] = floordiv(max(have - want, 0), 2);
+    middle.sizes[at] = min(have, want);
+    around.starts[at] = floordiv(max(want - have, 0), 2);
+    around.dims[at] = want;
+  }
+  return {pad(slice(x, std::move(middle)), std::move(around))};
+}
+
 }  // namespace
 
 OperatorRows image_rows() {
   static constexpr OperatorRow rows[] = {
+      {"BatchNormalization", 7, batch_normalization},
       {"InstanceNormalization", 6, instance_normalization},
       {"GroupNormalization", 18, group_normalization},
       {"LRN", 1, lrn},
+      {"CenterCropPad", 18, center_crop_pad},
       {"DepthToSpace", 1, depth_to_space},
       {"SpaceToDepth", 1, space_to_depth},
   };

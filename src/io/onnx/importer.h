@@ -51,6 +51,7 @@ OperatorRows einsum_rows();
 OperatorRows convolution_rows();
 OperatorRows image_rows();
 OperatorRows resample_rows();
+OperatorRows sampling_rows();
 OperatorRows microsoft_rows();
 
 inline constexpr Index oldest_opset = 7, newest_opset = 28;
