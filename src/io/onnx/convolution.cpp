@@ -1,10 +1,11 @@
-// Convolutions, pools and what goes with them: Conv, ConvTranspose, MaxPool, AveragePool, LpPool, global pools,
-// MaxUnpool, Col2Im.
+// Convolutions, pools and what goes with them: Conv, ConvTranspose, CausalConvWithState, MaxPool, AveragePool, LpPool,
+// global pools, MaxUnpool, Col2Im.
 #include <algorithm>
 
 #include "core/error.h"
 #include "io/onnx/window_nodes.h"
 #include "ops/broadcast/broadcast.h"
+#include "ops/concat/concat.h"
 #include "ops/constant/constant.h"
 #include "ops/conv_transpose/conv_transpose.h"
 #include "ops/iota/iota.h"
@@ -14,7 +15,7 @@
 #include "ops/reshape/reshape.h"
 #include "ops/scalar/scalar.h"
 #include "ops/scatter_add_along/scatter_add_along.h"
-#include "ops/transpose/transpose.h"
+#include "ops/slice/slice.h"
 
 namespace rlx::onnx {
 
@@ -126,6 +127,33 @@ Values conv_operator(NodeArgs& n) {
   return {with_bias(n, conv(x, w, ConvAttrs{s.strides, s.dilations, s.before, s.sizes, n.integer("group", 1)}))};
 }
 
+// Depthwise, over what was before and the operand; the state is the end of that.
+Values causal_conv_with_state(NodeArgs& n) {
+  n.expect(2, 4);
+  const Value x = n[0], w = n[1];
+  require(x.rank() == 3 && w.rank() == 3 && w.dim(1) == Dim(1), "operands are {} and {}, expected [N, C, L], [C, 1, K]",
+          x.type().text(), w.type().text());
+  const std::string after = n.string("activation", "none");
+  require(after == "none" || after == "silu" || after == "swish", "activation {} is unknown", in_quotes(after));
+  const Dim items = x.dim(0), channels = x.dim(1), length = x.dim(2), before = w.dim(2) - 1;
+  require(channels.is_constant(), "operand 0 is {}, expected a known number of channels", x.type().text());
+  require(channels.constant() >= 1, "operand 0 is {}, expected a channel", x.type().text());
+  n.builder().check(w.dim(0), channels, "channels of the weight and of the operand");
+  Value past = broadcast(like(x, 0), {items, channels, before});
+  if (n.has(3)) {
+    require(n[3].rank() == 3, "the state is {}, expected rank 3", n[3].type().text());
+    n.builder().check(n[3].dim(0), items, "items of the state and of the operand");
+    n.builder().check(n[3].dim(1), channels, "channels of the state and of the operand");
+    n.builder().check(n[3].dim(2), before, "length of the state, and of the kernel less 1");
+    past = reshape(n[3], past.type().dims);
+  }
+  const Value all = concat({past, x}, 2);
+  Value y = conv(all, w, ConvAttrs{{1}, {1}, {0}, {length}, channels.constant()});
+  if (n.has(2)) y = y + along_channels(n[2], 3);
+  if (after != "none") y = silu(y);
+  return {y, slice(all, 2, length, length + before)};
+}
+
 Values conv_transpose_operator(NodeArgs& n) {
   n.expect(2, 3);
   const Value x = n[0], w = n[1];
@@ -154,8 +182,9 @@ Values conv_transpose_operator(NodeArgs& n) {
       continue;
     }
     a.sizes.push_back(shape ? Dim((*shape)[skip + i]) : in[i] * a.strides[i]);
-    const bool stated = pads && !same;
-    a.before.push_back(stated ? Dim((*pads)[i]) : half(max(full - a.sizes[i], 0), mode != AutoPad::same_lower));
+    // Of an odd padding the larger half is in front, unless it is said to be behind; before version 11 the other way.
+    const bool behind = n.opset() >= 11 ? mode == AutoPad::same_upper : mode != AutoPad::same_lower;
+    a.before.push_back(half(max(full - a.sizes[i], 0), behind));
   }
   return {with_bias(n, conv_transpose(x, w, std::move(a)))};
 }
@@ -308,6 +337,7 @@ Values col2im(NodeArgs& n) {
 OperatorRows convolution_rows() {
   static constexpr OperatorRow rows[] = {
       {"Conv", 1, conv_operator},
+      {"CausalConvWithState", 27, causal_conv_with_state},
       {"ConvTranspose", 1, conv_transpose_operator},
       {"MaxPool", 1, max_pool},
       {"AveragePool", 1, average_pool},

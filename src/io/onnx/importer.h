@@ -52,6 +52,7 @@ OperatorRows convolution_rows();
 OperatorRows image_rows();
 OperatorRows resample_rows();
 OperatorRows sampling_rows();
+OperatorRows integer_convolution_rows();
 OperatorRows microsoft_rows();
 
 inline constexpr Index oldest_opset = 7, newest_opset = 28;
