@@ -85,21 +85,24 @@ Values batch_normalization(NodeArgs& n) {
     require(is_arithmetic_float(n[i].dtype()), "operand {} is {}, expected floats", i, n[i].type().text());
     return cast(n[i], type);
   };
-  const Value x = operand(0);
+  Value x = operand(0);
   const auto channel = [&](std::size_t i) { return of_channels(operand(i), x.type(), spatial); };
   Value middle = channel(3), variance = channel(4);
   Values more;
   if (training) {
     std::vector<Index> axes{0};
     for (Index i = 2; i < x.rank(); ++i) axes.push_back(i);
-    const Value now = mean(x, axes, true), apart = x - now, spread = mean(apart * apart, axes, true);
+    // A mean far from 0 is rounded: what is left of it is taken away again.
+    const Value rough = mean(x, axes, true), rest = mean(x - rough, axes, true), now = rough + rest;
+    x = (x - rough) - rest;
+    const Value spread = mean(x * x, axes, true);
     const auto joined = [&](std::size_t i, Value current) {
       const Value old = operand(i);
       const Value sum = old * like(old, momentum) + reshape(current, old.type().dims) * like(old, 1 - momentum);
       return cast(sum, n[i].dtype());
     };
     more = {joined(3, now), joined(4, spread)};
-    middle = now;
+    middle = like(x, 0);
     variance = spread;
   }
   const Value factor = channel(1) / sqrt(variance + like(variance, epsilon));
