@@ -23,7 +23,8 @@ const OperatorRow* row_of(std::string_view domain, std::string_view name) {
     std::map<std::pair<std::string_view, std::string_view>, const OperatorRow*> all;
     for (const OperatorRows rows :
          {arithmetic_rows(), activation_rows(), shape_rows(), select_rows(), reduce_rows(), product_rows(),
-          attention_rows(), quantized_rows(), loss_rows(), curve_rows(), einsum_rows()}) {
+          attention_rows(), quantized_rows(), loss_rows(), curve_rows(), einsum_rows(), convolution_rows(),
+          image_rows(), resample_rows(), sampling_rows(), integer_convolution_rows()}) {
       for (const OperatorRow& r : rows) all.emplace(std::pair(std::string_view(), r.name), &r);
     }
     for (const OperatorRow& r : microsoft_rows()) all.emplace(std::pair(std::string_view("com.microsoft"), r.name), &r);

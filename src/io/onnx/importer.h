@@ -48,6 +48,11 @@ OperatorRows attention_rows();
 OperatorRows loss_rows();
 OperatorRows curve_rows();
 OperatorRows einsum_rows();
+OperatorRows convolution_rows();
+OperatorRows image_rows();
+OperatorRows resample_rows();
+OperatorRows sampling_rows();
+OperatorRows integer_convolution_rows();
 OperatorRows microsoft_rows();
 
 inline constexpr Index oldest_opset = 7, newest_opset = 28;

@@ -89,25 +89,6 @@ Values rms_normalization(NodeArgs& n) {
   return {rms_norm_of(n[0], n[1], axis, stated_epsilon(n, 1e-5F))};
 }
 
-Values batch_normalization(NodeArgs& n) {
-  n.expect(5, 5);
-  n.ignore("momentum");
-  require(n.integer("training_mode", 0) == 0, "training_mode is not 0");
-  require(n.integer("spatial", 1) == 1, "spatial is not 1");
-  const Value x = n[0];
-  require(x.rank() >= 2, "operand is {}, expected rank 2 or more", x.type().text());
-  std::vector<Dim> dims(static_cast<std::size_t>(x.rank() - 1), Dim(1));
-  const auto channel = [&](std::size_t i) {
-    const Value v = n[i];
-    require(v.rank() == 1, "operand {} is {}, expected rank 1", i, v.type().text());
-    dims[0] = v.dim(0);
-    return reshape(v, dims);
-  };
-  const Value scale = channel(1), bias = channel(2), middle = channel(3), variance = channel(4);
-  const Value factor = scale / sqrt(variance + like(variance, n.real("epsilon", 1e-5F)));
-  return {(x - middle) * factor + bias};
-}
-
 // The branch that runs, where sizes decide.
 Values if_operator(NodeArgs& n) {
   n.expect(1, 1);
@@ -142,7 +123,6 @@ OperatorRows product_rows() {
       {"LayerNormalization", 17, layer_normalization},
       {"RMSNormalization", 23, rms_normalization},
       {"SimplifiedLayerNormalization", 1, rms_normalization},
-      {"BatchNormalization", 7, batch_normalization},
       {"If", 1, if_operator},
   };
   return rows;
