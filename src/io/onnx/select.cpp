@@ -14,6 +14,7 @@
 #include "ops/pad/pad.h"
 #include "ops/reshape/reshape.h"
 #include "ops/scalar/scalar.h"
+#include "ops/scatter/scatter.h"
 #include "ops/scatter_add_along/scatter_add_along.h"
 #include "ops/slice/slice.h"
 #include "ops/take_along/take_along.h"
@@ -85,12 +86,26 @@ Values gather_nd(NodeArgs& n) {
   return {gather(reshape(x, table), select(*inside, *position, nowhere), 0)};
 }
 
+ScatterKind scatter_kind(NodeArgs& n) {
+  const std::string reduction = n.string("reduction", "none");
+  const auto names = enum_names(ScatterKind::none);
+  const auto it = std::ranges::find(names, reduction);
+  require(it != names.end(), "reduction is {}, expected none, add, mul, max or min", in_quotes(reduction));
+  return static_cast<ScatterKind>(it - names.begin());
+}
+
 Values scatter_elements(NodeArgs& n) {
   n.expect(3, 3);
-  const std::string reduction = n.string("reduction", "none");
-  require(reduction == "add", "reduction {} is not supported, only add is", in_quotes(reduction));
+  const ScatterKind kind = scatter_kind(n);
+  const Index axis = n.integer("axis", 0);
   const Value x = n[0];
-  return {x + scatter_add_along(n[2], n[1], n.integer("axis", 0), x.type().dims)};
+  if (kind == ScatterKind::add) return {x + scatter_add_along(n[2], n[1], axis, x.type().dims)};
+  return {scatter(x, n[2], n[1], axis, kind)};
+}
+
+Values scatter_nd_operator(NodeArgs& n) {
+  n.expect(3, 3);
+  return {scatter_nd(n[0], n[2], n[1], scatter_kind(n))};
 }
 
 Values where(NodeArgs& n) {
@@ -304,7 +319,9 @@ OperatorRows select_rows() {
       {"Gather", 1, gather_operator},
       {"GatherElements", 11, gather_elements},
       {"GatherND", 11, gather_nd},
-      {"ScatterElements", 16, scatter_elements},
+      {"Scatter", 9, scatter_elements},
+      {"ScatterElements", 11, scatter_elements},
+      {"ScatterND", 11, scatter_nd_operator},
       {"Where", 9, where},
       {"Slice", 1, slice_operator},
       {"Split", 2, split},
