@@ -43,7 +43,8 @@ N joined(N a, N b) {
     const bool taken = kind == ScatterKind::max ? b > a : b < a;
     return taken ? b : a;
   } else if constexpr (std::is_integral_v<N>) {
-    const auto l = static_cast<std::uint64_t>(a), r = static_cast<std::uint64_t>(b);
+    using Wide = std::conditional_t<(sizeof(N) < 4), std::uint32_t, std::make_unsigned_t<N>>;  // wraps as N does
+    const auto l = static_cast<Wide>(a), r = static_cast<Wide>(b);
     return static_cast<N>(kind == ScatterKind::add ? l + r : l * r);
   } else {
     return kind == ScatterKind::add ? a + b : a * b;
