@@ -48,6 +48,8 @@ OperatorRows attention_rows();
 OperatorRows loss_rows();
 OperatorRows curve_rows();
 OperatorRows einsum_rows();
+OperatorRows movement_rows();
+OperatorRows signal_rows();
 OperatorRows microsoft_rows();
 
 inline constexpr Index oldest_opset = 7, newest_opset = 28;
@@ -109,10 +111,11 @@ class Importer {
   std::optional<Value> find(std::string_view name, const Frame& frame, const NodeProto* reader);
   /// Elements of a small integer or boolean tensor of rank 0 or 1 as sizes, where they are known.
   std::optional<std::vector<Dim>> known(Value v) const;
-  /// The tensor of a value that is a constant, or null.
+  /// The tensor of a value that is a constant, or follows from few small constants by few nodes, or null.
   const Tensor* constant_of(Value v) const;
 
  private:
+  const Tensor* evaluated(Value v) const;
   Value input(const ValueInfo& info);
   Value fixed(const ValueInfo& info, const Tensor& value);
   Dim dimension(const ValueInfo& info, std::size_t axis);
@@ -139,6 +142,7 @@ class Importer {
   std::map<std::string, int, std::less<>> next_suffix_;  // of identifiers that would be equal
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionProto*> functions_;
   std::size_t node_count_ = 0, charged_nodes_ = 0, work_ = 0;
+  mutable std::unordered_map<Operand, Tensor, OperandHash> evaluated_;  // references stay valid
 };
 
 /// One node, as its operator's function sees it. Errors of every kind become the node's failure.
