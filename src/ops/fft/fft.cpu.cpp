@@ -1,4 +1,5 @@
-// Steps of fft on the CPU: rows in f64, rounded once.
+// Steps of fft on the CPU: row by row. A spectrum of a real signal has elements of very different sizes, which share
+// the rounding errors of the largest: transforms of signals are computed in f64.
 #include "ops/fft/fft.h"
 
 #include "core/element.h"
@@ -9,10 +10,10 @@ namespace rlx {
 
 namespace {
 
-using Number = FftPlan::Number;
-
-template <class T>
+// T is the element in memory, R the type of the arithmetic.
+template <class T, class R>
 Step transform_rows(const StepArgs& n) {
+  using Number = std::complex<R>;
   const TensorType& t = n.out[0].type;
   const std::span<const Dim> dims(t.dims);
   const Dim length = dims[dims.size() - 2];
@@ -22,41 +23,48 @@ Step transform_rows(const StepArgs& n) {
   s.may_overwrite(y, x);
   const auto size = s.dim(length);
   const bool inverse = n.node.attrs.as<FftAttrs>().inverse;
-  s.flops(t.count() * 16);
-  const auto plans = std::make_shared<FftPlans>();
+  s.flops(t.count() * 16, std::is_same_v<R, double> ? DType::f64 : DType::f32);
+  const auto plans = std::make_shared<FftPlans<R>>();
   return s.run(product(dims.first(dims.size() - 2)), max(ceildiv(512, max(length, 1)), 1),
                [=](const Memory& m, const DimValues& d, Range r) {
                  const Index count = d[size];
                  if (count == 0 || r.begin == r.end) return;
                  const auto plan = plans->find(count);
-                 std::vector<Number> numbers(static_cast<std::size_t>(count + plan->work()));
+                 std::vector<Number> numbers(static_cast<std::size_t>(count));
+                 std::vector<std::byte> work(static_cast<std::size_t>(plan->work_bytes()));
                  for (Index row = r.begin; row < r.end; ++row) {
                    const T* from = m[x].data() + row * count * 2;
                    T* to = m[y].data() + row * count * 2;
-                   for (Index i = 0; i < count; ++i) {
-                     numbers[static_cast<std::size_t>(i)] = {static_cast<double>(number_of(from[2 * i])),
-                                                             static_cast<double>(number_of(from[2 * i + 1]))};
+                   for (Number& v : numbers) {
+                     v = {static_cast<R>(number_of(from[0])), static_cast<R>(number_of(from[1]))};
+                     from += 2;
                    }
-                   plan->run(numbers.data(), numbers.data() + count, inverse);
-                   for (Index i = 0; i < count; ++i) {
-                     to[2 * i] = element_of<T>(numbers[static_cast<std::size_t>(i)].real());
-                     to[2 * i + 1] = element_of<T>(numbers[static_cast<std::size_t>(i)].imag());
+                   plan->run(numbers.data(), work.data(), inverse);
+                   for (const Number& v : numbers) {
+                     to[0] = element_of<T>(v.real());
+                     to[1] = element_of<T>(v.imag());
+                     to += 2;
                    }
                  }
                });
+}
+
+template <class T>
+Step transform(const StepArgs& n) {
+  return n.node.attrs.as<FftAttrs>().inverse ? transform_rows<T, float>(n) : transform_rows<T, double>(n);
 }
 
 std::optional<Step> fft_step(const StepArgs& n) {
   if (!n.in[0].dense() || !n.out[0].dense()) return n.decline("fft reads and writes densely");
   switch (n.out[0].type.dtype) {
     case DType::f64:
-      return transform_rows<double>(n);
+      return transform_rows<double, double>(n);
     case DType::f32:
-      return transform_rows<float>(n);
+      return transform<float>(n);
     case DType::f16:
-      return transform_rows<StoredHalf16>(n);
+      return transform<StoredHalf16>(n);
     default:
-      return transform_rows<StoredBrain16>(n);
+      return transform<StoredBrain16>(n);
   }
 }
 

@@ -9,108 +9,159 @@ namespace rlx {
 
 namespace {
 
-using Number = FftPlan::Number;
-
 constexpr Index largest_factor = 64;  // of a direct sum
 
-// e^(-2 pi i k / n) for k in [0, n).
-Number root(Index k, Index n) {
+// e^(2 pi i k / n).
+std::complex<double> root(Index k, Index n) {
   const double angle = 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
-  return {std::cos(angle), -std::sin(angle)};
+  return {std::cos(angle), std::sin(angle)};
 }
 
-Number times(Number a, Number b) {
+template <class R>
+std::complex<R> times(std::complex<R> a, std::complex<R> b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+
+// Times i, or -i.
+template <class R>
+std::complex<R> turned(std::complex<R> a, bool back) {
+  return back ? std::complex<R>(a.imag(), -a.real()) : std::complex<R>(-a.imag(), a.real());
 }
 
 std::vector<Index> factors_of(Index n) {
   std::vector<Index> all;
   for (; n % 4 == 0; n /= 4) all.push_back(4);
-  for (Index p = 2; p * p <= n; ++p) {
+  if (n % 2 == 0) {
+    n /= 2;
+    all.insert(all.begin(), 2);
+  }
+  for (Index p = 3; p * p <= n; p += 2) {
     for (; n % p == 0; n /= p) all.push_back(p);
   }
   if (n > 1) all.push_back(n);
   return all;
 }
 
+// The transform of p numbers, p being 2, 4 or odd, in place. `apart` is n / p, for the roots.
+template <class R>
+void butterfly(std::complex<R>* a, Index p, const std::complex<R>* roots, Index apart, bool inverse) {
+  using Number = std::complex<R>;
+  if (p == 2) {
+    const Number sum = a[0] + a[1];
+    a[1] = a[0] - a[1];
+    a[0] = sum;
+    return;
+  }
+  if (p == 4) {
+    const Number even = a[0] + a[2], odd = a[1] + a[3], other = a[0] - a[2], turn = turned(a[1] - a[3], !inverse);
+    a[0] = even + odd;
+    a[1] = other + turn;
+    a[2] = even - odd;
+    a[3] = other - turn;
+    return;
+  }
+  Number sums[largest_factor / 2 + 1], differences[largest_factor / 2 + 1];
+  const Number first = a[0];
+  Number all = first;
+  for (Index j = 1; 2 * j < p; ++j) {
+    sums[j] = a[j] + a[p - j];
+    differences[j] = a[j] - a[p - j];
+    all += sums[j];
+  }
+  a[0] = all;
+  for (Index k = 1; 2 * k < p; ++k) {
+    Number even = first, odd = 0;
+    for (Index j = 1; 2 * j < p; ++j) {
+      const Number w = roots[j * k % p * apart];
+      even += w.real() * sums[j];
+      odd += (inverse ? w.imag() : -w.imag()) * differences[j];
+    }
+    const Number turn = turned(odd, false);
+    a[k] = even + turn;
+    a[p - k] = even - turn;
+  }
+}
+
 }  // namespace
 
-FftPlan::FftPlan(Index length) : n_(length), factors_(factors_of(length)) {
-  roots_.reserve(static_cast<std::size_t>(n_));
-  for (Index k = 0; k < n_; ++k) roots_.push_back(root(k, n_));
-  if (factors_.empty() || std::ranges::max(factors_) <= largest_factor) return;
-  Index size = 1;
-  while (size < 2 * n_ - 1) size *= 2;
-  longer_ = std::make_shared<FftPlan>(size);
-  filter_.assign(static_cast<std::size_t>(size), 0);
-  for (Index k = 0, square = 0; k < n_; square = (square + 2 * k + 1) % (2 * n_), ++k) {  // k * k modulo 2n
-    chirp_.push_back(root(square, 2 * n_));
-    filter_[static_cast<std::size_t>(k)] = std::conj(chirp_.back());
-    if (k > 0) filter_[static_cast<std::size_t>(size - k)] = std::conj(chirp_.back());
+template <class R>
+FftPlan<R>::FftPlan(Index length) : n_(length), factors_(factors_of(length)) {
+  if (!factors_.empty() && std::ranges::max(factors_) > largest_factor) {
+    Index size = 1;
+    while (size < 2 * n_ - 1) size *= 2;
+    longer_ = std::make_shared<FftPlan<double>>(size);
+    filter_.assign(static_cast<std::size_t>(size), 0);
+    for (Index k = 0, square = 0; k < n_; square = (square + 2 * k + 1) % (2 * n_), ++k) {  // k * k modulo 2n
+      const std::complex<double> c = root(square, 2 * n_);
+      chirp_.push_back(std::conj(c));
+      filter_[static_cast<std::size_t>(k)] = c;
+      if (k > 0) filter_[static_cast<std::size_t>(size - k)] = c;
+    }
+    std::vector<std::complex<double>> space(static_cast<std::size_t>(size));
+    longer_->run(filter_.data(), space.data(), false);
+    return;
   }
-  std::vector<Number> space(static_cast<std::size_t>(longer_->work()));
-  longer_->run(filter_.data(), space.data(), false);
+  for (Index k = 0; k < n_; ++k) roots_.push_back(Number(root(k, n_)));
 }
 
-Index FftPlan::work() const { return longer_ ? longer_->length() + longer_->work() : n_; }
+template <class R>
+Index FftPlan<R>::work_bytes() const {
+  return longer_ ? 2 * longer_->length() * Index{sizeof(std::complex<double>)} : n_ * Index{sizeof(Number)};
+}
 
-void FftPlan::run(Number* x, Number* work, bool inverse) const {
+template <class R>
+void FftPlan<R>::run(Number* x, void* work, bool inverse) const {
   if (n_ <= 1) return;
   if (longer_) {
-    chirps(x, work, inverse);
+    chirps(x, static_cast<std::complex<double>*>(work), inverse);
   } else {
-    factors(x, work, inverse);
+    factors(x, static_cast<Number*>(work), inverse);
   }
 }
 
-// One pass a factor p (Stockham): after it, each of the n / (done * p) parts holds transforms of done * p numbers,
-// which lie `parts` apart; each is made of p transforms of `done` numbers.
-void FftPlan::factors(Number* x, Number* work, bool inverse) const {
+// One pass a factor p (Stockham): `parts` transforms, each of p * behind numbers, become p times as many of `behind`
+// numbers; number j of a transform of p is turned by its place.
+template <class R>
+void FftPlan<R>::factors(Number* x, Number* work, bool inverse) const {
   Number *from = x, *to = work;
-  Index done = 1;
+  Index parts = 1;
   for (const Index p : factors_) {
-    const Index parts = n_ / (done * p);
-    for (Index j = 0; j < done; ++j) {
-      for (Index q = 0; q < parts; ++q) {
-        const Number* in = from + j * parts * p + q;
+    const Index behind = n_ / (parts * p);
+    for (Index k = 0; k < parts; ++k) {
+      for (Index i = 0; i < behind; ++i) {
         Number values[largest_factor];
-        for (Index i = 0; i < p; ++i) {
-          const Number w = roots_[static_cast<std::size_t>(j * i * parts % n_)];
-          values[i] = times(in[i * parts], inverse ? std::conj(w) : w);
-        }
-        for (Index k = 0; k < p; ++k) {
-          Number sum = values[0];
-          for (Index i = 1; i < p; ++i) {
-            const Number w = roots_[static_cast<std::size_t>(i * k % p * (n_ / p))];
-            sum += times(values[i], inverse ? std::conj(w) : w);
-          }
-          to[(j + k * done) * parts + q] = sum;
+        for (Index j = 0; j < p; ++j) values[j] = from[i + behind * (j + p * k)];
+        butterfly(values, p, roots_.data(), n_ / p, inverse);
+        to[i + behind * k] = values[0];
+        for (Index j = 1; j < p; ++j) {
+          const Number w = roots_[static_cast<std::size_t>(j * parts * i)];
+          to[i + behind * (k + parts * j)] = i == 0 ? values[j] : times(values[j], inverse ? w : std::conj(w));
         }
       }
     }
     std::swap(from, to);
-    done *= p;
+    parts *= p;
   }
   if (from != x) std::copy_n(from, n_, x);
 }
 
-void FftPlan::chirps(Number* x, Number* work, bool inverse) const {
+template <class R>
+void FftPlan<R>::chirps(Number* x, std::complex<double>* work, bool inverse) const {
   const Index size = longer_->length();
-  const auto turned = [&](Number v) { return inverse ? std::conj(v) : v; };  // the inverse is that of the conjugates
-  std::fill_n(work, size, Number(0));
-  for (Index k = 0; k < n_; ++k) work[k] = times(turned(x[k]), chirp_[static_cast<std::size_t>(k)]);
+  // The inverse is the conjugate of the transform of the conjugates.
+  const auto seen = [&](std::complex<double> v) { return inverse ? std::conj(v) : v; };
+  std::fill_n(work, size, std::complex<double>(0));
+  for (Index k = 0; k < n_; ++k) {
+    work[k] = times(seen(std::complex<double>(x[k])), chirp_[static_cast<std::size_t>(k)]);
+  }
   longer_->run(work, work + size, false);
   for (Index k = 0; k < size; ++k) work[k] = times(work[k], filter_[static_cast<std::size_t>(k)]);
   longer_->run(work, work + size, true);
   const double scale = 1 / static_cast<double>(size);
-  for (Index k = 0; k < n_; ++k) x[k] = turned(times(work[k] * scale, chirp_[static_cast<std::size_t>(k)]));
+  for (Index k = 0; k < n_; ++k) x[k] = Number(seen(times(work[k] * scale, chirp_[static_cast<std::size_t>(k)])));
 }
 
-std::shared_ptr<const FftPlan> FftPlans::find(Index length) {
-  const std::lock_guard guard(lock_);
-  std::shared_ptr<const FftPlan>& plan = plans_[length];
-  if (!plan) plan = std::make_shared<FftPlan>(length);
-  return plan;
-}
+template class FftPlan<float>;
+template class FftPlan<double>;
 
 }  // namespace rlx
