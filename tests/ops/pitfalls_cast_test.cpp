@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "ops/cast/cast.h"
 #include "ops/constant/constant.h"
-#include "ops/cumsum/cumsum.h"
+#include "ops/cumulative/cumulative.h"
 #include "ops/scalar/scalar.h"
 #include "pitfalls.h"
 

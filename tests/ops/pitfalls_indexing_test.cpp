@@ -11,7 +11,7 @@
 #include "ops/arg_reduce/arg_reduce.h"
 #include "ops/concat/concat.h"
 #include "ops/constant/constant.h"
-#include "ops/cumsum/cumsum.h"
+#include "ops/cumulative/cumulative.h"
 #include "ops/gather/gather.h"
 #include "ops/iota/iota.h"
 #include "ops/pad/pad.h"

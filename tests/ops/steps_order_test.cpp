@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "ops/arg_reduce/arg_reduce.h"
-#include "ops/cumsum/cumsum.h"
+#include "ops/cumulative/cumulative.h"
 #include "ops/iota/iota.h"
 #include "ops/sizes/sizes.h"
 #include "ops/topk/topk.h"
@@ -21,7 +21,7 @@ namespace {
 const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
 
 // Each rounded once from sums in f64: the same bits as the reference, which also adds one element after the other.
-TEST(StepsOrder, Cumsum) { EXPECT_GT(check_steps(cumsum_op, exact).ran, 0); }
+TEST(StepsOrder, Cumulative) { EXPECT_GT(check_steps(cumulative_op, exact).ran, 0); }
 TEST(StepsOrder, ArgReduce) { EXPECT_GT(check_steps(arg_reduce_op, exact).ran, 0); }
 TEST(StepsOrder, Topk) { EXPECT_GT(check_steps(topk_op, exact).ran, 0); }
 TEST(StepsOrder, Sizes) { EXPECT_GT(check_steps(sizes_op, exact).ran, 0); }
@@ -60,7 +60,9 @@ TEST(StepsOrder, LongLinesAlongEveryAxis) {
   for (const DType d : {DType::f32, DType::f16, DType::i8, DType::u64}) {
     for (const Index axis : {0, 1, 2}) {
       const CaseInput x = CaseInput(d, {5, 67, 71}).range(is_float(d) ? -2 : 0, 9);
-      expect_identical(bind(cumsum_op, Attrs(CumsumAttrs{axis, axis == 1, axis == 2}), {x}));
+      for (const auto kind : {CumulativeKind::sum, CumulativeKind::prod, CumulativeKind::max, CumulativeKind::min}) {
+        expect_identical(bind(cumulative_op, Attrs(CumulativeAttrs{kind, axis, axis == 1, axis == 2}), {x}));
+      }
       expect_identical(bind(arg_reduce_op, Attrs(ArgReduceAttrs{ArgKind::max, axis, false}), {x}));
       expect_identical(bind(arg_reduce_op, Attrs(ArgReduceAttrs{ArgKind::min, axis, true}), {x}));
       expect_identical(bind(topk_op, Attrs(TopkAttrs{4, axis, true}), {x}));

@@ -21,10 +21,9 @@ constexpr int deepest_call = 24;
 const OperatorRow* row_of(std::string_view domain, std::string_view name) {
   static const auto table = [] {
     std::map<std::pair<std::string_view, std::string_view>, const OperatorRow*> all;
-    for (const OperatorRows rows :
-         {arithmetic_rows(), activation_rows(), shape_rows(), select_rows(), reduce_rows(), product_rows(),
-          attention_rows(), quantized_rows(), loss_rows(), curve_rows(), einsum_rows(), convolution_rows(),
-          image_rows(), resample_rows(), sampling_rows(), integer_convolution_rows()}) {
+#define RLX_ROWS(name) name##_rows(),
+    for (const OperatorRows rows : {RLX_ONNX_FAMILIES(RLX_ROWS)}) {
+#undef RLX_ROWS
       for (const OperatorRow& r : rows) all.emplace(std::pair(std::string_view(), r.name), &r);
     }
     for (const OperatorRow& r : microsoft_rows()) all.emplace(std::pair(std::string_view("com.microsoft"), r.name), &r);
@@ -394,7 +393,7 @@ Values Importer::call(const FunctionProto& f, const NodeProto& n, Frame& frame) 
 
 const Tensor* Importer::constant_of(Value v) const {
   const Node& n = builder_.graph().nodes[v.at.node];
-  return n.op == &constant_op ? &n.attrs.as<ConstantAttrs>().data : nullptr;
+  return n.op == &constant_op ? &n.attrs.as<ConstantAttrs>().data : evaluated(v);
 }
 
 std::optional<std::vector<Dim>> Importer::known(Value v) const {

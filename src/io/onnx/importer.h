@@ -36,23 +36,32 @@ struct OperatorRow {
   OperatorFunction make;
 };
 using OperatorRows = std::span<const OperatorRow>;
-// The standard operators, by what they do, and those of the domain com.microsoft.
-OperatorRows arithmetic_rows();
-OperatorRows activation_rows();
-OperatorRows shape_rows();
-OperatorRows select_rows();
-OperatorRows reduce_rows();
-OperatorRows product_rows();
-OperatorRows quantized_rows();
-OperatorRows attention_rows();
-OperatorRows loss_rows();
-OperatorRows curve_rows();
-OperatorRows einsum_rows();
-OperatorRows convolution_rows();
-OperatorRows image_rows();
-OperatorRows resample_rows();
-OperatorRows sampling_rows();
-OperatorRows integer_convolution_rows();
+// The standard operators, a file each, by what they do: RLX_ONNX_FAMILIES(X) is X(name) for NAME_rows().
+// clang-format off
+#define RLX_ONNX_FAMILIES(X) \
+  X(activation) \
+  X(arithmetic) \
+  X(attention) \
+  X(convolution) \
+  X(curve) \
+  X(einsum) \
+  X(image) \
+  X(integer_convolution) \
+  X(loss) \
+  X(movement) \
+  X(product) \
+  X(quantized) \
+  X(reduce) \
+  X(resample) \
+  X(sampling) \
+  X(select) \
+  X(shape) \
+  X(signal)
+// clang-format on
+#define RLX_DECLARE(name) OperatorRows name##_rows();
+RLX_ONNX_FAMILIES(RLX_DECLARE)
+#undef RLX_DECLARE
+// Those of the domain com.microsoft.
 OperatorRows microsoft_rows();
 
 inline constexpr Index oldest_opset = 7, newest_opset = 28;
@@ -114,10 +123,11 @@ class Importer {
   std::optional<Value> find(std::string_view name, const Frame& frame, const NodeProto* reader);
   /// Elements of a small integer or boolean tensor of rank 0 or 1 as sizes, where they are known.
   std::optional<std::vector<Dim>> known(Value v) const;
-  /// The tensor of a value that is a constant, or null.
+  /// The tensor of a value that is a constant, or follows from few small constants by few nodes, or null.
   const Tensor* constant_of(Value v) const;
 
  private:
+  const Tensor* evaluated(Value v) const;
   Value input(const ValueInfo& info);
   Value fixed(const ValueInfo& info, const Tensor& value);
   Dim dimension(const ValueInfo& info, std::size_t axis);
@@ -144,6 +154,7 @@ class Importer {
   std::map<std::string, int, std::less<>> next_suffix_;  // of identifiers that would be equal
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionProto*> functions_;
   std::size_t node_count_ = 0, charged_nodes_ = 0, work_ = 0;
+  mutable std::unordered_map<Operand, Tensor, OperandHash> evaluated_;  // references stay valid
 };
 
 /// One node, as its operator's function sees it. Errors of every kind become the node's failure.

@@ -8,7 +8,7 @@
 #include "ops/arg_reduce/arg_reduce.h"
 #include "ops/cast/cast.h"
 #include "ops/constant/constant.h"
-#include "ops/cumsum/cumsum.h"
+#include "ops/cumulative/cumulative.h"
 #include "ops/log_sum_exp/log_sum_exp.h"
 #include "ops/scalar/scalar.h"
 #include "ops/slice/slice.h"
@@ -81,9 +81,10 @@ Values arg_operator(NodeArgs& n) {
   return {last - f(reversed(x, axis), axis, keep)};
 }
 
-Values cumsum_operator(NodeArgs& n) {
+template <Value (*f)(Value, Index, bool, bool)>
+Values cumulative_operator(NodeArgs& n) {
   n.expect(2, 2);
-  return {cumsum(n[0], n.number(1), n.integer("exclusive", 0) != 0, n.integer("reverse", 0) != 0)};
+  return {f(n[0], n.number(1), n.integer("exclusive", 0) != 0, n.integer("reverse", 0) != 0)};
 }
 
 Values lp_normalization(NodeArgs& n) {
@@ -111,7 +112,8 @@ OperatorRows reduce_rows() {
       {"ReduceLogSumExp", 1, norm_operator<Norm::log_sum_exp>},
       {"ArgMax", 1, arg_operator<argmax>},
       {"ArgMin", 1, arg_operator<argmin>},
-      {"CumSum", 11, cumsum_operator},
+      {"CumSum", 11, cumulative_operator<cumsum>},
+      {"CumProd", 26, cumulative_operator<cumprod>},
       {"LpNormalization", 1, lp_normalization},
   };
   return rows;

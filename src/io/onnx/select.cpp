@@ -1,4 +1,4 @@
-// Parts of tensors: gather, slice, split, pad, where, top-k, triangles.
+// Parts of tensors: gather, slice, split, where, top-k, triangles.
 #include <algorithm>
 #include <limits>
 
@@ -11,9 +11,9 @@
 #include "ops/constant/constant.h"
 #include "ops/gather/gather.h"
 #include "ops/iota/iota.h"
-#include "ops/pad/pad.h"
 #include "ops/reshape/reshape.h"
 #include "ops/scalar/scalar.h"
+#include "ops/scatter/scatter.h"
 #include "ops/scatter_add_along/scatter_add_along.h"
 #include "ops/slice/slice.h"
 #include "ops/take_along/take_along.h"
@@ -56,13 +56,41 @@ Values gather_elements(NodeArgs& n) {
   return {take_along(n[0], n[1], n.integer("axis", 0))};
 }
 
+// The first axes are those of the indices too: their coordinates are named before the given ones.
+Value gather_nd_of_batches(NodeArgs& n, Index batch) {
+  const Value x = n[0], indices = n[1];
+  require(0 < batch && batch < std::min(x.rank(), indices.rank()), "batch_dims is {} for ranks {} and {}", batch,
+          x.rank(), indices.rank());
+  const Dim& depth = indices.dim(-1);
+  require(depth.is_constant() && depth.constant() >= 1 && depth.constant() <= x.rank() - batch,
+          "the last size of the indices is {}, expected 1 to {}", depth.text(), x.rank() - batch);
+  const Index k = depth.constant();
+  const auto first = static_cast<std::size_t>(batch);
+  for (Index i = 0; i < batch; ++i)
+    n.builder().check(x.dim(i), indices.dim(i), fmt::format("size of batch axis {}", i));
+  const std::span<const Dim> dims(x.type().dims);
+  // One table of all batches: an index counts within its own batch, and one outside of it finds nothing.
+  std::vector<Dim> table{product(dims.first(first + static_cast<std::size_t>(k)))};
+  table.insert(table.end(), dims.begin() + batch + k, dims.end());
+  std::vector<Dim> heads(indices.type().dims.begin(), indices.type().dims.end() - 1);
+  const Dim each = product(dims.subspan(first, static_cast<std::size_t>(k)));
+  const Value inside = joined_positions(indices, dims.subspan(first, static_cast<std::size_t>(k)));
+  const Value number = reshape(iota(n.builder(), DType::i64, {product(std::span<const Dim>(heads).first(first))}), [&] {
+    std::vector<Dim> shape(heads.begin(), heads.begin() + batch);
+    shape.resize(heads.size(), Dim(1));
+    return shape;
+  }());
+  return gather(reshape(x, table), number * n.known(DType::i64, {each}, false) + inside, 0);
+}
+
 // The rows of `indices` name elements of the first axes of `x`, which become one axis; an index out of range makes the
 // position one that no axis has.
 Values gather_nd(NodeArgs& n) {
   n.expect(2, 2);
   const Value x = n[0], indices = n[1];
-  require(n.integer("batch_dims", 0) == 0, "batch_dims is not 0");
+  const Index batch = n.integer("batch_dims", 0);
   require(indices.dtype() == DType::i64 && indices.rank() >= 1, "indices are {}, expected i64", indices.type().text());
+  if (batch != 0) return {gather_nd_of_batches(n, batch)};
   const Dim& depth = indices.dim(-1);
   require(depth.is_constant() && depth.constant() >= 1 && depth.constant() <= x.rank(),
           "the last size of the indices is {}, expected 1 to {}", depth.text(), x.rank());
@@ -85,12 +113,26 @@ Values gather_nd(NodeArgs& n) {
   return {gather(reshape(x, table), select(*inside, *position, nowhere), 0)};
 }
 
+ScatterKind scatter_kind(NodeArgs& n) {
+  const std::string reduction = n.string("reduction", "none");
+  const auto names = enum_names(ScatterKind::none);
+  const auto it = std::ranges::find(names, reduction);
+  require(it != names.end(), "reduction is {}, expected none, add, mul, max or min", in_quotes(reduction));
+  return static_cast<ScatterKind>(it - names.begin());
+}
+
 Values scatter_elements(NodeArgs& n) {
   n.expect(3, 3);
-  const std::string reduction = n.string("reduction", "none");
-  require(reduction == "add", "reduction {} is not supported, only add is", in_quotes(reduction));
+  const ScatterKind kind = scatter_kind(n);
+  const Index axis = n.integer("axis", 0);
   const Value x = n[0];
-  return {x + scatter_add_along(n[2], n[1], n.integer("axis", 0), x.type().dims)};
+  if (kind == ScatterKind::add) return {x + scatter_add_along(n[2], n[1], axis, x.type().dims)};
+  return {scatter(x, n[2], n[1], axis, kind)};
+}
+
+Values scatter_nd_operator(NodeArgs& n) {
+  n.expect(3, 3);
+  return {scatter_nd(n[0], n[2], n[1], scatter_kind(n))};
 }
 
 Values where(NodeArgs& n) {
@@ -199,56 +241,6 @@ Values split(NodeArgs& n) {
   return out;
 }
 
-struct PadSpec {
-  std::vector<Dim> pads;
-  std::vector<Index> axes;
-  double value = 0;
-};
-
-PadSpec pad_spec(NodeArgs& n) {
-  PadSpec p;
-  if (n.opset() < 11) {
-    n.expect(1, 1);
-    const auto pads = n.integers("pads");
-    require(pads.has_value(), "attribute 'pads' is missing");
-    p.pads.assign(pads->begin(), pads->end());
-    p.value = n.real("value", 0);
-  } else {
-    n.expect(2, 4);
-    p.pads = n.sizes(1);
-    if (n.has(2)) p.value = n.scalar(2);
-  }
-  if (n.has(3)) {
-    p.axes = n.numbers(3);
-  } else {
-    for (Index i = 0; i < n[0].rank(); ++i) p.axes.push_back(i);
-  }
-  require(p.pads.size() == 2 * p.axes.size(), "{} pads are given for {} axes", p.pads.size(), p.axes.size());
-  return p;
-}
-
-Values pad_operator(NodeArgs& n) {
-  const std::string mode = n.string("mode", "constant");
-  require(mode == "constant", "mode {} is not supported, only constant is", in_quotes(mode));
-  const PadSpec p = pad_spec(n);
-  Value x = n[0];
-  for (std::size_t i = 0; i < p.axes.size(); ++i) {
-    const Index axis = axis_of(p.axes[i], x.rank());
-    const Dim &before = p.pads[i], &after = p.pads[i + p.axes.size()];
-    for (const Dim& d : {before, after}) {
-      const Bounds b = d.bounds();
-      require(b.lo >= 0 || b.hi <= 0, "a pad is {}, which may be negative or not", d.text());
-      require(b.lo >= -unbounded && b.hi <= unbounded, "a pad is {}", d.text());
-    }
-    // A negative pad cuts.
-    const Dim cut_front = before.bounds().lo < 0 ? 0 - before : Dim(0),
-              cut_back = after.bounds().lo < 0 ? after : Dim(0);
-    x = slice(x, axis, cut_front, x.dim(axis) + cut_back);
-    x = pad(x, axis, max(before, 0), max(after, 0), p.value);
-  }
-  return {x};
-}
-
 Values top_k(NodeArgs& n) {
   n.ignore("sorted");  // the order of sorted results is one of those that unsorted ones may have
   const Index axis = n.integer("axis", -1);
@@ -304,11 +296,12 @@ OperatorRows select_rows() {
       {"Gather", 1, gather_operator},
       {"GatherElements", 11, gather_elements},
       {"GatherND", 11, gather_nd},
-      {"ScatterElements", 16, scatter_elements},
+      {"Scatter", 9, scatter_elements},
+      {"ScatterElements", 11, scatter_elements},
+      {"ScatterND", 11, scatter_nd_operator},
       {"Where", 9, where},
       {"Slice", 1, slice_operator},
       {"Split", 2, split},
-      {"Pad", 2, pad_operator},
       {"TopK", 1, top_k},
       {"Trilu", 14, trilu},
       {"OneHot", 9, one_hot},

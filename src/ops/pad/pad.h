@@ -24,4 +24,13 @@ Value pad(Value x, PadAttrs attrs);
 /// `x` with `before` and `after` more elements of `value` at the ends of one axis.
 Value pad(Value x, Index axis, const Dim& before, const Dim& after, double value = 0);
 
+/// What stands beyond the ends of an axis: a constant, the element at the end, the axis mirrored at its last elements
+/// (which are not repeated), or the axis again.
+enum class PadMode : std::uint8_t { constant, edge, reflect, wrap };
+std::span<const std::string_view> enum_names(PadMode);
+/// `x` with `before` and `after` more elements at the ends of one axis, which are elements of `x` unless the mode is
+/// constant: then zeros. Mirrored and wrapped as often as it takes. An axis of size 0 is an Error when run, unless
+/// nothing is added.
+Value pad_with(Value x, Index axis, const Dim& before, const Dim& after, PadMode mode);
+
 }  // namespace rlx

@@ -1,0 +1,166 @@
+// Steps of scatter on the CPU: each line of the result along the axis belongs to one thread, which takes the updates in
+// their order.
+#include "ops/scatter/scatter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/element.h"
+#include "ops/gather/index_view.h"
+
+namespace rlx {
+
+namespace {
+
+// A line: its first element, and the first of the updates that go to it, or -1 when none do.
+struct Line {
+  Index to = 0, from = 0;
+};
+
+Line line_at(const Layout::Numbers& y, const Layout::Numbers& x, std::size_t axis, Index number) {
+  Line line;
+  for (std::size_t i = y.rank; i-- > 0;) {
+    if (i == axis) continue;
+    const Index at = number % y.size[i];
+    number /= y.size[i];
+    line.to += at * y.stride[i];
+    if (at >= x.size[i]) line.from = -1;
+    if (line.from >= 0) line.from += at * x.stride[i];
+  }
+  return line;
+}
+
+// Halves are joined as f32 and integers in their own type, products and sums of which wrap.
+template <ScatterKind kind, class N>
+N joined(N a, N b) {
+  if constexpr (kind == ScatterKind::none) {
+    return b;
+  } else if constexpr (kind == ScatterKind::max || kind == ScatterKind::min) {
+    if constexpr (std::is_floating_point_v<N>) {
+      if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<N>::quiet_NaN();
+    }
+    const bool taken = kind == ScatterKind::max ? b > a : b < a;
+    return taken ? b : a;
+  } else if constexpr (std::is_integral_v<N>) {
+    using Wide = std::conditional_t<(sizeof(N) < 4), std::uint32_t, std::make_unsigned_t<N>>;  // wraps as N does
+    const auto l = static_cast<Wide>(a), r = static_cast<Wide>(b);
+    return static_cast<N>(kind == ScatterKind::add ? l + r : l * r);
+  } else {
+    return kind == ScatterKind::add ? a + b : a * b;
+  }
+}
+
+// Where numbers are no elements, a line is held in scratch memory and rounded at the end.
+template <class I, class T, ScatterKind kind>
+Step scatter_lines(const StepArgs& n, std::size_t axis) {
+  using N = decltype(number_of(T{}));
+  constexpr bool rounds = !std::is_same_v<N, T>;
+  const TensorType& out = n.out[0].type;
+  Dim lines = 1;
+  for (std::size_t i = 0; i < out.dims.size(); ++i) lines = i == axis ? lines : lines * out.dims[i];
+  const Dim each = out.dims[axis] + n.in[1].type.dims[axis];
+  StepBuilder s("scatter");
+  const auto x = s.read<T>(n.in[0]);
+  const auto updates = s.read<T>(n.in[1]);
+  const auto indices = s.read<I>(n.in[2]);
+  const auto y = s.write<T>(n.out[0]);
+  s.may_overwrite(y, x);
+  const auto scratch = s.scratch<N>(rounds ? out.count() : Dim(0));
+  const Layout in(s, n.in[1]), result(s, n.out[0]);
+  const auto count = s.dim(lines);
+  s.flops(n.in[1].type.count());
+  const Dim grain = max(max(ceildiv(32768, max(each, 1)), ceildiv(lines, 16)), 1);
+  return s.run(max(lines, 1), grain, [=](const Memory& m, const DimValues& d, Range r) {
+    const Layout::Numbers from = in(d), to = result(d);
+    const Index extent = to.size[axis], stride = to.stride[axis];
+    const I* index = m[indices].data();
+    check_indices("scatter", index, from, static_cast<Index>(axis), extent);
+    for (Index l = r.begin; l < std::min(r.end, d[count]); ++l) {
+      const Line line = line_at(to, from, axis, l);
+      const T* old = m[x].data() + line.to;
+      T* elements = m[y].data() + line.to;
+      N* numbers = nullptr;
+      if constexpr (rounds) {
+        numbers = m[scratch].data() + line.to;
+      } else {
+        numbers = elements;
+      }
+      for (Index i = 0; i < extent; ++i) numbers[i * stride] = number_of(old[i * stride]);
+      for (Index j = 0; line.from >= 0 && j < from.size[axis]; ++j) {
+        const Index at = line.from + j * from.stride[axis];
+        N& number = numbers[position(index[at], extent) * stride];
+        number = joined<kind>(number, number_of(m[updates][static_cast<std::size_t>(at)]));
+      }
+      if constexpr (rounds) {
+        for (Index i = 0; i < extent; ++i) elements[i * stride] = element_of<T>(numbers[i * stride]);
+      }
+    }
+  });
+}
+
+// Packed elements share bytes: one thread writes them all.
+template <class I>
+Step scatter_packed(const StepArgs& n, std::size_t axis) {
+  StepBuilder s("scatter_packed");
+  const auto x = s.read<std::byte>(n.in[0]);
+  const auto updates = s.read<std::byte>(n.in[1]);
+  const auto indices = s.read<I>(n.in[2]);
+  const auto y = s.write<std::byte>(n.out[0]);
+  s.may_overwrite(y, x);
+  const Layout in(s, n.in[1]), result(s, n.out[0]);
+  return s.run(1, 1, [=](const Memory& m, const DimValues& d, Range) {
+    const Layout::Numbers from = in(d), to = result(d);
+    const Index extent = to.size[axis], stride = to.stride[axis], lines = extent == 0 ? 0 : to.count() / extent;
+    const I* index = m[indices].data();
+    check_indices("scatter", index, from, static_cast<Index>(axis), extent);
+    if (m[x].data() != m[y].data()) std::ranges::copy(m[x], m[y].begin());
+    for (Index l = 0; l < lines; ++l) {
+      const Line line = line_at(to, from, axis, l);
+      for (Index j = 0; line.from >= 0 && j < from.size[axis]; ++j) {
+        const Index at = line.from + j * from.stride[axis];
+        set_packed(m[y].data(), line.to + position(index[at], extent) * stride, packed_at(m[updates].data(), at));
+      }
+    }
+  });
+}
+
+template <class I, class T>
+Step scatter_kind(const StepArgs& n, std::size_t axis, ScatterKind kind) {
+  switch (kind) {
+    case ScatterKind::add:
+      return scatter_lines<I, T, ScatterKind::add>(n, axis);
+    case ScatterKind::mul:
+      return scatter_lines<I, T, ScatterKind::mul>(n, axis);
+    case ScatterKind::max:
+      return scatter_lines<I, T, ScatterKind::max>(n, axis);
+    default:
+      return scatter_lines<I, T, ScatterKind::min>(n, axis);
+  }
+}
+
+std::optional<Step> scatter_step(const StepArgs& n) {
+  const TensorType& t = n.out[0].type;
+  const bool dense = n.in[0].dense() && n.in[1].dense() && n.in[2].dense() && n.out[0].dense();
+  if (!dense) return n.decline("scatter reads and writes densely");
+  if (t.dims.size() > most_axes) return n.decline("scatter has a kernel for up to 16 axes");
+  const auto& a = n.node.attrs.as<ScatterAttrs>();
+  const auto axis = static_cast<std::size_t>(t.axis(a.axis));
+  const Index width = element_bytes(t.dtype);
+  return with_index_type(n.in[2].type.dtype, [&]<class I>() {
+    if (a.kind != ScatterKind::none) {
+      return with_element(t.dtype, [&]<class T>() { return scatter_kind<I, T>(n, axis, a.kind); });
+    }
+    if (width == 0) return scatter_packed<I>(n, axis);
+    return with_width(width, [&]<class T>() { return scatter_lines<I, T, ScatterKind::none>(n, axis); });
+  });
+}
+
+}  // namespace
+
+std::span<const MakerRow> scatter_cpu() {
+  static const MakerRow rows[] = {{&scatter_op, scatter_step}};
+  return rows;
+}
+
+}  // namespace rlx
