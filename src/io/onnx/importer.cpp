@@ -22,7 +22,7 @@ const OperatorRow* row_of(std::string_view domain, std::string_view name) {
   static const auto table = [] {
     std::map<std::pair<std::string_view, std::string_view>, const OperatorRow*> all;
     for (const OperatorRows rows :
-         {arithmetic_rows(), activation_rows(), shape_rows(), select_rows(), reduce_rows(), product_rows(),
+         {arithmetic_rows(), cast_rows(), activation_rows(), shape_rows(), select_rows(), reduce_rows(), product_rows(),
           attention_rows(), quantized_rows(), loss_rows(), curve_rows(), einsum_rows()}) {
       for (const OperatorRow& r : rows) all.emplace(std::pair(std::string_view(), r.name), &r);
     }

@@ -38,6 +38,7 @@ struct OperatorRow {
 using OperatorRows = std::span<const OperatorRow>;
 // The standard operators, by what they do, and those of the domain com.microsoft.
 OperatorRows arithmetic_rows();
+OperatorRows cast_rows();
 OperatorRows activation_rows();
 OperatorRows shape_rows();
 OperatorRows select_rows();
