@@ -23,10 +23,15 @@ const OperatorRow* row_of(std::string_view domain, std::string_view name) {
     std::map<std::pair<std::string_view, std::string_view>, const OperatorRow*> all;
     for (const OperatorRows rows :
          {arithmetic_rows(), cast_rows(), activation_rows(), shape_rows(), select_rows(), reduce_rows(), product_rows(),
-          attention_rows(), quantized_rows(), loss_rows(), curve_rows(), einsum_rows()}) {
+          attention_rows(), quantized_rows(), loss_rows(), curve_rows(), einsum_rows(), linear_attention_rows()}) {
       for (const OperatorRow& r : rows) all.emplace(std::pair(std::string_view(), r.name), &r);
     }
-    for (const OperatorRow& r : microsoft_rows()) all.emplace(std::pair(std::string_view("com.microsoft"), r.name), &r);
+    const std::pair<std::string_view, OperatorRows> domains[] = {{"com.microsoft", microsoft_rows()},
+                                                                 {"ai.onnx.preview", preview_rows()},
+                                                                 {"ai.onnx.preview.training", training_rows()}};
+    for (const auto& [domain, rows] : domains) {
+      for (const OperatorRow& r : rows) all.emplace(std::pair(domain, r.name), &r);
+    }
     return all;
   }();
   const auto it = table.find({domain, name});

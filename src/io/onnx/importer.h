@@ -50,6 +50,10 @@ OperatorRows loss_rows();
 OperatorRows curve_rows();
 OperatorRows einsum_rows();
 OperatorRows microsoft_rows();
+OperatorRows linear_attention_rows();
+// Those of ai.onnx.preview and ai.onnx.preview.training.
+OperatorRows preview_rows();
+OperatorRows training_rows();
 
 inline constexpr Index oldest_opset = 7, newest_opset = 28;
 

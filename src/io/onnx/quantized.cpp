@@ -63,8 +63,7 @@ Values quantize_linear(NodeArgs& n) {
   // Scales of 8 bits are powers of two: exact in f32.
   const Value x = cast(n[0], precision), scale = n[1].dtype() == DType::e8m0 ? cast(n[1], DType::f32) : n[1];
   if (saturate || !is_float(to) || bits(to) != 8) {
-    if (precision == DType::f32 || (precision == DType::f64 && scale.dtype() != DType::f64))
-      return {quantize(x, scale.dtype() == DType::f64 ? cast(scale, DType::f32) : scale, zero, a)};
+    if (precision == DType::f32) return {quantize(x, scale, zero, a)};
     // The quotient is rounded to the type asked for, then coded with scale 1.
     const Value quotient = x / spread(a, x, cast(scale, precision));
     if (!zero || one_element(*zero, a.block))
