@@ -27,6 +27,8 @@ const OperatorRow* row_of(std::string_view domain, std::string_view name) {
       for (const OperatorRow& r : rows) all.emplace(std::pair(std::string_view(), r.name), &r);
     }
     const std::pair<std::string_view, OperatorRows> domains[] = {{"com.microsoft", microsoft_rows()},
+                                                                 {"com.microsoft", microsoft_attention_rows()},
+                                                                 {"com.microsoft", microsoft_quantized_rows()},
                                                                  {"ai.onnx.preview", preview_rows()},
                                                                  {"ai.onnx.preview.training", training_rows()}};
     for (const auto& [domain, rows] : domains) {

@@ -50,6 +50,8 @@ OperatorRows loss_rows();
 OperatorRows curve_rows();
 OperatorRows einsum_rows();
 OperatorRows microsoft_rows();
+OperatorRows microsoft_attention_rows();
+OperatorRows microsoft_quantized_rows();
 OperatorRows linear_attention_rows();
 // Those of ai.onnx.preview and ai.onnx.preview.training.
 OperatorRows preview_rows();

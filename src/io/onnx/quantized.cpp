@@ -1,7 +1,8 @@
 // Quantisation, and products of quantised tensors.
+#include "io/onnx/quantized.h"
+
 #include "core/error.h"
 #include "io/onnx/casts.h"
-#include "io/onnx/importer.h"
 #include "ops/broadcast/broadcast.h"
 #include "ops/cast/cast.h"
 #include "ops/constant/constant.h"
@@ -92,14 +93,13 @@ Values dequantize_linear(NodeArgs& n) {
   return {dequantize(n[0], scale, zero, attributes(n, to))};
 }
 
-// Scale and zero point of all elements, from the smallest and the largest one and 0.
-Values dynamic_quantize_linear(NodeArgs& n) {
-  n.expect(1, 1);
-  const Value x = n[0];
+}  // namespace
+
+DynamicCodes quantize_dynamically(Value x) {
   require(x.dtype() == DType::f32, "operand is {}, expected f32", x.type().text());
   std::vector<Index> axes;
   for (Index i = 0; i < x.rank(); ++i) axes.push_back(i);
-  const Value none = constant(n.builder(), DType::f32, 0);
+  const Value none = like(x, 0);
   const Value low = minimum(min(x, axes), none), high = maximum(max(x, axes), none);
   const Value most = like(x, 255), range = (high - low) / most;
   const Value scale = select(equal(range, none), like(x, 1), range);  // of zeros alone, as ONNX Runtime
@@ -107,12 +107,19 @@ Values dynamic_quantize_linear(NodeArgs& n) {
   return {quantize(x, scale, zero, {DType::u8, 0, 0}), scale, zero};
 }
 
-// A vector of one number a row becomes a column.
 std::optional<Value> row_parameter(Value a, std::optional<Value> p) {
   if (!p || p->rank() != 1 || p->dim(0) == Dim(1)) return p;
   require(a.rank() >= 2 && a.dim(-2) == p->dim(0), "{} is not one element a row of {}", p->type().text(),
           a.type().text());
   return unsqueeze(*p, {1});
+}
+
+namespace {
+
+Values dynamic_quantize_linear(NodeArgs& n) {
+  n.expect(1, 1);
+  const DynamicCodes d = quantize_dynamically(n[0]);
+  return {d.codes, d.scale, d.zero};
 }
 
 Values matmul_integer_operator(NodeArgs& n) {

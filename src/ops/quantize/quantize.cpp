@@ -21,7 +21,7 @@ namespace {
 
 bool is_float_code(DType d) { return is_float(d) && bits(d) < 16 && d != DType::e8m0; }
 bool is_code(DType d) { return (is_integer(d) && bits(d) <= 16) || is_float_code(d); }
-constexpr const char* codes = "an integer of at most 16 bits or a float of at most 8";
+constexpr const char* code_kinds = "an integer of at most 16 bits or a float of at most 8";
 
 // Whether a scale of this type holds one element for all.
 bool is_single(const TensorType& scale) {
@@ -60,7 +60,7 @@ void check_operands(InferContext& c, bool coded) {
 TensorType quantize_infer(const QuantizeAttrs& a, InferContext& c) {
   check_operands(c, false);
   require(is_arithmetic_float(c.in[0].dtype), "x is {}, expected f64, f32, f16 or bf16", c.in[0].text());
-  require(is_code(a.to), "codes of type {} are asked for, expected {}", name(a.to), codes);
+  require(is_code(a.to), "codes of type {} are asked for, expected {}", name(a.to), code_kinds);
   if (c.in.size() == 3)
     require(c.in[2].dtype == a.to, "zero point is {}, the codes are {}", c.in[2].text(), name(a.to));
   check_scale(a, c);
@@ -70,7 +70,7 @@ TensorType quantize_infer(const QuantizeAttrs& a, InferContext& c) {
 TensorType dequantize_infer(const QuantizeAttrs& a, InferContext& c) {
   check_operands(c, true);
   const DType d = c.in[0].dtype;
-  require(is_code(d) || d == DType::i32, "x is {}, expected {}, or i32", c.in[0].text(), codes);
+  require(is_code(d) || d == DType::i32, "x is {}, expected {}, or i32", c.in[0].text(), code_kinds);
   require(is_arithmetic_float(a.to) && a.to != DType::f64,
           "a result of type {} is asked for, expected f32, f16 or bf16", name(a.to));
   check_scale(a, c);
