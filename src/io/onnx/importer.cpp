@@ -31,8 +31,8 @@ const OperatorRow* row_of(std::string_view domain, std::string_view name) {
                                                                  {"com.microsoft", microsoft_quantized_rows()},
                                                                  {"ai.onnx.preview", preview_rows()},
                                                                  {"ai.onnx.preview.training", training_rows()}};
-    for (const auto& [domain, rows] : domains) {
-      for (const OperatorRow& r : rows) all.emplace(std::pair(domain, r.name), &r);
+    for (const auto& [of, rows] : domains) {
+      for (const OperatorRow& r : rows) all.emplace(std::pair(of, r.name), &r);
     }
     return all;
   }();

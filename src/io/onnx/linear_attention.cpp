@@ -1,4 +1,4 @@
-// Attention by a state that every position updates, the convolution that stands before it, and FlexAttention.
+// Attention by a state that every position updates, and FlexAttention.
 #include <cmath>
 
 #include "core/error.h"
@@ -93,31 +93,6 @@ Values linear_attention(NodeArgs& n) {
   return {cast(join_heads(y), n[0].dtype()), cast(a.state, (n.has(3) ? n[3] : n[0]).dtype())};
 }
 
-// Every channel by itself: the sum over the taps of what lies as far behind.
-Values causal_conv_with_state(NodeArgs& n) {
-  n.expect(2, 4);
-  const std::string activation = n.string("activation", "none");
-  require(activation == "none" || activation == "silu" || activation == "swish",
-          "activation is {}, expected none, silu or swish", in_quotes(activation));
-  const Value x = n[0], w = n[1];
-  require(x.rank() == 3 && w.rank() == 3 && w.dim(1) == Dim(1), "operands are {} and {}, expected rank 3",
-          x.type().text(), w.type().text());
-  const Index taps = known_size(w.dim(2), "the number of taps");
-  require(taps >= 1 && taps <= most_positions, "{} taps, expected 1 to {}", taps, most_positions);
-  const Dim length = x.dim(2);
-  Value padded = x;
-  if (taps > 1) {
-    const Value zeros = broadcast(like(x, 0), {x.dim(0), x.dim(1), taps - 1});
-    padded = concat({n.has(3) ? n[3] : zeros, x}, 2);
-  }
-  const Value wide = widen(padded), factors = reshape(widen(w), {w.dim(0), w.dim(2)});
-  Value y = widen(broadcast(like(x, 0), x.type().dims));
-  for (Index t = 0; t < taps; ++t) y = y + slice(wide, 2, t, length + t) * slice(factors, 1, t, t + 1);
-  if (n.has(2)) y = y + reshape(widen(n[2]), {n[2].dim(0), 1});
-  y = cast(y, x.dtype());
-  return {activation == "none" ? y : silu(y), slice(padded, 2, length, length + (taps - 1))};
-}
-
 // A graph with one input and one result, in place of a function.
 Value inlined(NodeArgs& n, const GraphProto& g, Value x) {
   require(g.inputs.size() == 1 && g.outputs.size() == 1, "a graph has {} inputs and {} results, expected one of each",
@@ -157,7 +132,6 @@ Values flex_attention(NodeArgs& n) {
 OperatorRows linear_attention_rows() {
   static constexpr OperatorRow rows[] = {
       {"LinearAttention", 27, linear_attention},
-      {"CausalConvWithState", 27, causal_conv_with_state},
   };
   return rows;
 }

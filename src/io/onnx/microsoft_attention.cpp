@@ -174,6 +174,7 @@ CachePositions cache_positions(NodeArgs& n, const Dim& length) {
   require(ends.rank() == 1 || (ends.rank() == 2 && ends.dim(1) == Dim(1)), "seqlens_k is {}, expected rank 1",
           ends.type().text());
   const Value last = reshape(cast(ends, DType::i64), {ends.dim(0), 1, 1, 1}), total = last + like(last, 1);
+  if (!n.has(3) || n[3].dim(2) == Dim(0)) return {total, like(total, 0)};
   return {total, maximum(total - n.known(DType::i64, {length}, false), like(total, 0))};
 }
 
@@ -184,7 +185,10 @@ Value with_cache(NodeArgs& n, Value past, Value fresh, const CachePositions& at,
   const Value key = iota(n.builder(), DType::i64, {1, 1, length, 1}, 2);
   const Value shift = n.known(DType::i64, {past.dim(2)}, false) - at.before;
   const Value last = n.known(DType::i64, {joined.dim(2) - 1}, false);
-  const Value from = select(less(key, at.before), key, minimum(key + shift, last));
+  // What the cache should hold and does not is out of range.
+  const Value known = less(key, n.known(DType::i64, {past.dim(2)}, false));
+  const Value kept = select(known, key, last + like(last, 1));
+  const Value from = select(less(key, at.before), kept, minimum(key + shift, last));
   return take_along(joined, broadcast(from, {joined.dim(0), joined.dim(1), length, joined.dim(3)}), 2);
 }
 

@@ -80,16 +80,6 @@ Values qlinear_softmax(NodeArgs& n) {
   return coded(n, softmax(number(n, 0), axis), 3, n[0].dtype());
 }
 
-Values qlinear_reduce_mean(NodeArgs& n) {
-  n.expect(4, 5);
-  const bool keep = n.integer("keepdims", 1) != 0;
-  std::vector<Index> axes = n.integers("axes").value_or(std::vector<Index>{});
-  if (axes.empty()) {
-    for (Index i = 0; i < n[0].rank(); ++i) axes.push_back(i);
-  }
-  return coded(n, mean(number(n, 0), axes, keep), 3, n[0].dtype());
-}
-
 Values qlinear_global_average(NodeArgs& n) {
   n.expect(5, 5);
   const bool last = n.integer("channels_last", 0) != 0;
@@ -198,7 +188,6 @@ OperatorRows microsoft_quantized_rows() {
       {"QLinearSigmoid", 1, qlinear_sigmoid},
       {"QLinearLeakyRelu", 1, qlinear_leaky_relu},
       {"QLinearSoftmax", 1, qlinear_softmax},
-      {"QLinearReduceMean", 1, qlinear_reduce_mean},
       {"QLinearGlobalAveragePool", 1, qlinear_global_average},
       {"QLinearWhere", 1, qlinear_where},
       {"QLinearConcat", 1, qlinear_concat},
