@@ -249,7 +249,8 @@ std::vector<std::map<DType, DType>> type_variants(const AnyCase& c) {
   // Values that were given by hand, and ranges, need not fit narrow integers, unsigned ones and small floats.
   const bool given = std::ranges::any_of(c.common.inputs, [](const CaseInput& in) { return !in.values.empty(); });
   for (const DType d : all_dtypes()) {
-    const bool arithmetic = is_arithmetic_float(d) || is_complex(d) || d == DType::f8e5m2 || d == DType::f8e4m3;
+    const bool arithmetic =
+        is_arithmetic_float(d) || is_complex(d) || (is_float(d) && bits(d) == 8 && d != DType::e8m0);
     const bool fits = first->type.dtype == DType::f32 ? arithmetic || !given : is_integer(d) && bits(d) >= 8;
     if (d != first->type.dtype && fits) all.push_back({{first->type.dtype, d}});
   }

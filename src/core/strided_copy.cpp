@@ -263,8 +263,8 @@ void strided_copy(const CopyBox& box, Index width, const std::byte* from, std::b
   }
 }
 
-void strided_copy_packed(const CopyBox& box, const std::byte* from, Index from_first, std::byte* to, Index to_first,
-                         Index begin, Index end) {
+void strided_copy_packed(const CopyBox& box, int bits, const std::byte* from, Index from_first, std::byte* to,
+                         Index to_first, Index begin, Index end) {
   for (Index i = begin; i < end; ++i) {
     Index rest = i, source = from_first, target = to_first;
     for (std::size_t d = box.rank; d-- > 0;) {
@@ -273,7 +273,7 @@ void strided_copy_packed(const CopyBox& box, const std::byte* from, Index from_f
       source += at * box.from[d];
       target += at * box.to[d];
     }
-    set_packed(to, target, packed_at(from, source));
+    set_packed(to, target, packed_at(from, source, bits), bits);
   }
 }
 

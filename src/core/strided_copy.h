@@ -30,19 +30,25 @@ struct CopyBox {
 /// contiguous on both sides are copied as bytes; where one axis is contiguous on each side, tiles are transposed.
 void strided_copy(const CopyBox& box, Index width, const std::byte* from, std::byte* to, Index begin, Index end);
 
-/// The same for packed 4-bit elements, little end first, between element positions `from_first` and `to_first`. Bytes
-/// that hold other elements too keep these.
-void strided_copy_packed(const CopyBox& box, const std::byte* from, Index from_first, std::byte* to, Index to_first,
-                         Index begin, Index end);
+/// The same for packed elements of `bits` bits, 4 or 2, little end first, between element positions `from_first` and
+/// `to_first`. Bytes that hold other elements too keep these.
+void strided_copy_packed(const CopyBox& box, int bits, const std::byte* from, Index from_first, std::byte* to,
+                         Index to_first, Index begin, Index end);
 
-/// Element `i` of packed 4-bit elements.
-inline unsigned packed_at(const std::byte* p, Index i) {
-  return (std::to_integer<unsigned>(p[i / 2]) >> (i % 2 * 4)) & 15u;
+/// Elements of `bits` bits, 4 or 2, in a byte.
+inline Index packed_in_byte(int bits) { return 8 / bits; }
+/// Element `i` of packed elements of `bits` bits, 4 or 2.
+inline unsigned packed_at(const std::byte* p, Index i, int bits) {
+  const Index each = packed_in_byte(bits);
+  return (std::to_integer<unsigned>(p[i / each]) >> (i % each * bits)) & ((1u << bits) - 1);
 }
-/// Sets element `i` of packed 4-bit elements.
-inline void set_packed(std::byte* p, Index i, unsigned code) {
-  const auto shift = static_cast<unsigned>(i % 2 * 4);
-  p[i / 2] = static_cast<std::byte>((std::to_integer<unsigned>(p[i / 2]) & ~(15u << shift)) | (code & 15u) << shift);
+/// Sets element `i` of packed elements of `bits` bits, 4 or 2.
+inline void set_packed(std::byte* p, Index i, unsigned code, int bits) {
+  const Index each = packed_in_byte(bits);
+  const auto shift = static_cast<unsigned>(i % each * bits);
+  const unsigned mask = (1u << bits) - 1;
+  std::byte& to = p[i / each];
+  to = static_cast<std::byte>((std::to_integer<unsigned>(to) & ~(mask << shift)) | (code & mask) << shift);
 }
 
 }  // namespace rlx

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/os_posix.h"
 #include "core/round_to_odd.h"
+#include "core/strided_copy.h"
 
 namespace rlx {
 
@@ -72,7 +73,7 @@ std::uint64_t Tensor::code(Index i) const {
   const int width = bits(type_.dtype);
   const auto n = static_cast<std::size_t>(i);
   const std::byte* p = planes_[0].data.data();
-  if (width == 4) return (std::to_integer<std::uint64_t>(p[n / 2]) >> (n % 2 * 4)) & 15;
+  if (width < 8) return packed_at(p, i, width);
   std::uint64_t bits = 0;
   const auto bytes = static_cast<std::size_t>(width / 8);
   std::memcpy(&bits, p + n * bytes, bytes);
@@ -84,12 +85,7 @@ void Tensor::set_code(Index i, std::uint64_t bits) {
   const int width = rlx::bits(type_.dtype);
   const auto n = static_cast<std::size_t>(i);
   std::byte* p = mutable_bytes().data();
-  if (width == 4) {
-    const int shift = static_cast<int>(n % 2) * 4;
-    const unsigned kept = std::to_integer<unsigned>(p[n / 2]) & ~(15u << shift);
-    p[n / 2] = static_cast<std::byte>(kept | static_cast<unsigned>(bits & 15) << shift);
-    return;
-  }
+  if (width < 8) return set_packed(p, i, static_cast<unsigned>(bits), width);
   const auto bytes = static_cast<std::size_t>(width / 8);
   std::memcpy(p + n * bytes, &bits, bytes);
 }

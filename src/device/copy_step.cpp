@@ -72,11 +72,14 @@ Step copy_packed(const Slot& from, const Slot& to) {
   const auto x = s.read<std::byte>(from);
   const auto y = s.write<std::byte>(to);
   const Layout in(s, from), out(s, to);
+  const int width = bits(to.type.dtype);
+  const Index each = packed_in_byte(width);
   return s.run(to.type.plane_bytes(0), 8192, [=](const Memory& m, const DimValues& d, Range r) {
     if (r.begin >= r.end) return;
     const CopyBox box = box_of(in(d), false, out(d), true);
-    m[y][static_cast<std::size_t>(r.end - 1)] = std::byte{0};  // its upper half may hold no element
-    strided_copy_packed(box, m[x].data(), 0, m[y].data(), 0, 2 * r.begin, std::min(2 * r.end, box.count()));
+    m[y][static_cast<std::size_t>(r.end - 1)] = std::byte{0};  // its upper part may hold no element
+    strided_copy_packed(box, width, m[x].data(), 0, m[y].data(), 0, each * r.begin,
+                        std::min(each * r.end, box.count()));
   });
 }
 
@@ -87,10 +90,11 @@ Step copy_into_packed(const Slot& from, const Slot& to) {
   const auto y = s.update<std::byte>(to);
   const Layout in(s, from), out(s, to);
   const bool from_dense = from.dense();
+  const int width = bits(to.type.dtype);
   return s.run(1, 1, [=](const Memory& m, const DimValues& d, Range r) {
     if (r.begin >= r.end) return;
     const CopyBox box = box_of(in(d), from_dense, out(d), false);
-    strided_copy_packed(box, m[x].data(), 0, m[y].data(), 0, 0, box.count());
+    strided_copy_packed(box, width, m[x].data(), 0, m[y].data(), 0, 0, box.count());
   });
 }
 

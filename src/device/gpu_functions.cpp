@@ -75,6 +75,20 @@ constexpr Text code_functions[] = {
     {"f8e5m2_code", R"(FUNCTION u8 f8e5m2_code(f32 x) {
   return x != x ? (u8)((f32_bits(x) >> 24 & 0x80u) | 0x7eu) : small_code(x, 2, 15, 0x7bu);
 })"},
+    {"f8e4m3fnuz_value", R"(FUNCTION f32 f8e4m3fnuz_value(u8 code) {
+  return code == 0x80 ? bits_f32(0x7fc00000u) : small_value(code, 3, 8);
+})"},
+    {"f8e4m3fnuz_code", R"(FUNCTION u8 f8e4m3fnuz_code(f32 x) {
+  const u8 code = x != x ? (u8)0 : small_code(x, 3, 8, 0x7fu);
+  return x != x ? (u8)0x80u : code == 0x80 ? (u8)0 : code;
+})"},
+    {"f8e5m2fnuz_value", R"(FUNCTION f32 f8e5m2fnuz_value(u8 code) {
+  return code == 0x80 ? bits_f32(0x7fc00000u) : small_value(code, 2, 16);
+})"},
+    {"f8e5m2fnuz_code", R"(FUNCTION u8 f8e5m2fnuz_code(f32 x) {
+  const u8 code = x != x ? (u8)0 : small_code(x, 2, 16, 0x7fu);
+  return x != x ? (u8)0x80u : code == 0x80 ? (u8)0 : code;
+})"},
     {"e8m0_value", R"(FUNCTION f32 e8m0_value(u8 code) {
   return bits_f32(code == 255 ? 0x7fc00000u : code == 0 ? 0x00400000u : (u32)code << 23);
 })"},

@@ -15,6 +15,7 @@ namespace {
 constexpr std::int32_t max_rank = 64;
 
 std::optional<DLDataTypeCode> code_of(DType type) {
+  if (bits(type) < 8) return std::nullopt;
   switch (type) {
     case DType::bf16:
       return kDLBfloat;
@@ -22,15 +23,16 @@ std::optional<DLDataTypeCode> code_of(DType type) {
       return kDLFloat8_e4m3fn;
     case DType::f8e5m2:
       return kDLFloat8_e5m2;
+    case DType::f8e4m3fnuz:
+      return kDLFloat8_e4m3fnuz;
+    case DType::f8e5m2fnuz:
+      return kDLFloat8_e5m2fnuz;
     case DType::e8m0:
       return kDLFloat8_e8m0fnu;
     case DType::boolean:
       return kDLBool;
     case DType::c64:
       return kDLComplex;
-    case DType::i4:
-    case DType::u4:
-      return std::nullopt;
     default:
       break;
   }

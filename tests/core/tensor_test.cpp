@@ -140,6 +140,11 @@ TEST(Tensor, SubByteElementsArePackedLowHalfFirst) {
   EXPECT_EQ(load<std::int64_t>(t), (std::vector<std::int64_t>{-8, 7, 1, -1, 3}));
   t.set_code(3, 0xF5);
   EXPECT_EQ(load<std::int64_t>(t), (std::vector<std::int64_t>{-8, 7, 1, 5, 3})) << "neighbours stay";
+  const Tensor pairs = Tensor::of<std::int64_t>(DType::i2, {5}, {-2, 1, 0, -1, 1});
+  EXPECT_EQ(pairs.bytes().size(), 2u);
+  EXPECT_EQ(std::to_integer<int>(pairs.bytes()[0]), 0xC6);
+  EXPECT_EQ(std::to_integer<int>(pairs.bytes()[1]), 0x01);
+  EXPECT_EQ(load<std::int64_t>(pairs), (std::vector<std::int64_t>{-2, 1, 0, -1, 1}));
   EXPECT_EQ(load<double>(Tensor::of<double>(DType::u4, {2}, {15.5, -3})), (std::vector<double>{15, 0}));
 }
 

@@ -40,13 +40,13 @@ void run_in_pieces(const BoundStep& step, unsigned seed) {
 }
 
 unsigned long code_at(const Buffer& b, int width_bits, Index i) {
-  if (width_bits == 4) return packed_at(b.data(), i);
+  if (width_bits < 8) return packed_at(b.data(), i, width_bits);
   unsigned long v = 0;
   std::memcpy(&v, b.data() + i * width_bits / 8, static_cast<std::size_t>(width_bits / 8));
   return v;
 }
 void set_code(Buffer& b, int width_bits, Index i, unsigned long v) {
-  if (width_bits == 4) return set_packed(b.data(), i, static_cast<unsigned>(v));
+  if (width_bits < 8) return set_packed(b.data(), i, static_cast<unsigned>(v), width_bits);
   std::memcpy(b.data() + i * width_bits / 8, &v, static_cast<std::size_t>(width_bits / 8));
 }
 
@@ -71,10 +71,14 @@ void check_copy(DType type, const std::vector<Index>& shape, const std::vector<I
   Buffer source = noise(bytes(f), 1);
   const Buffer before = noise(bytes(t), 2);
   const Index count = std::accumulate(shape.begin(), shape.end(), Index{1}, std::multiplies<>());
-  if (width == 4 && from.empty() && count % 2 == 1) set_packed(source.data(), count, 0);
+  // Of dense slots whose last byte is not full the rest of it is 0.
+  const auto clear_rest = [&](Buffer& b) {
+    for (Index i = count; width < 8 && i % packed_in_byte(width) != 0; ++i) set_packed(b.data(), i, 0, width);
+  };
+  if (from.empty()) clear_rest(source);
   Buffer want = before;
   walk<2>(shape, {f, t}, [&](const auto& at) { set_code(want, width, at[1], code_at(source, width, at[0])); });
-  if (width == 4 && to.empty() && count % 2 == 1) set_packed(want.data(), count, 0);
+  if (to.empty()) clear_rest(want);
   const Slot in{.buffer = 0, .type = {type, dims_of(shape)}, .strides = dims_of(from)};
   const Slot out{.buffer = 1, .type = {type, dims_of(shape)}, .strides = dims_of(to)};
   const Step step = copy_step(in, out);
@@ -87,7 +91,7 @@ void check_copy(DType type, const std::vector<Index>& shape, const std::vector<I
   }
 }
 
-constexpr DType widths[] = {DType::u4, DType::i8, DType::f16, DType::f32, DType::c64};
+constexpr DType widths[] = {DType::u2, DType::u4, DType::i8, DType::f16, DType::f32, DType::c64};
 
 TEST(CopyStep, PermutationsOfEveryWidth) {
   for (const DType type : widths) {

@@ -183,8 +183,7 @@ std::map<std::string, Tensor> samples() {
   std::map<std::string, Tensor> all;
   Random random(2);
   for (const DType type : all_dtypes()) {
-    if (bits(type) < 8 || type == DType::bf16 || type == DType::f8e4m3 || type == DType::f8e5m2 || type == DType::e8m0)
-      continue;
+    if (bits(type) < 8 || type == DType::bf16 || (is_float(type) && bits(type) == 8)) continue;
     Tensor t(type, {3, 5});
     for (Index i = 0; i < t.count(); ++i) t.set_code(i, random.next());
     all.emplace(name(type), t);
@@ -207,7 +206,8 @@ TEST(Npy, RoundTripOfEveryType) {
     EXPECT_EQ(back.size(), samples().size());
     for (const auto& [name, tensor] : samples()) EXPECT_TRUE(identical(back.at(name), tensor)) << name;
   }
-  for (const DType type : {DType::bf16, DType::f8e4m3, DType::f8e5m2, DType::e8m0, DType::i4, DType::u4}) {
+  for (const DType type : {DType::bf16, DType::f8e4m3, DType::f8e5m2, DType::f8e4m3fnuz, DType::f8e5m2fnuz,
+                           DType::f4e2m1, DType::e8m0, DType::i4, DType::u4, DType::i2, DType::u2}) {
     EXPECT_TRUE(refuses([&] { write_npy(path, Tensor(type, {2})); }, "which NumPy has no element type for"));
     EXPECT_TRUE(refuses([&] { write_npz(path, {{"a", Tensor(type, {2})}}); }, "array 'a' is "));
   }

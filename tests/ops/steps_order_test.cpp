@@ -53,7 +53,7 @@ TEST(StepsOrder, IotaOfEveryElementType) {
       }
     }
   }
-  EXPECT_EQ(types, 3 * 14);
+  EXPECT_EQ(types, 3 * 16);
 }
 
 TEST(StepsOrder, LongLinesAlongEveryAxis) {

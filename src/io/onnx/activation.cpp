@@ -1,16 +1,29 @@
 // Activations, softmax, dropout as inference.
+#include <limits>
+
 #include "core/error.h"
+#include "io/onnx/attention_parts.h"
 #include "io/onnx/importer.h"
 #include "ops/broadcast/broadcast.h"
 #include "ops/cast/cast.h"
 #include "ops/constant/constant.h"
+#include "ops/reduce/reduce.h"
 #include "ops/reshape/reshape.h"
 #include "ops/scalar/scalar.h"
+#include "ops/slice/slice.h"
 #include "ops/softmax/softmax.h"
 
 namespace rlx::onnx {
 
 namespace {
+
+Values swiglu(NodeArgs& n) {
+  n.expect(2, 2);
+  const Value x = n[0], gate = x * sigmoid(like(x, n.real("alpha", 1)) * x);
+  require(n[1].type() == x.type(), "operands are {} and {}, expected the same sizes", x.type().text(),
+          n[1].type().text());
+  return {gate * n[1]};
+}
 
 template <Value (*f)(Value)>
 Values unary(NodeArgs& n) {
@@ -85,6 +98,21 @@ Values swish(NodeArgs& n) {
   return {alpha == 1 ? silu(x) : x * sigmoid(like(x, alpha) * x)};
 }
 
+}  // namespace
+
+bool is_short(const Dim& size) { return size.is_constant() && size.constant() <= 64; }
+
+Value softmax_of(Value x, Index axis) {
+  if (x.dtype() != DType::bf16 || !is_short(x.dim(axis)) || x.dim(axis) == Dim(0)) return softmax(x, axis);
+  const Value top = max(x, {axis}, true), hidden = like(x, -std::numeric_limits<double>::infinity());
+  const Value powers = exp(x - select(equal(top, hidden), like(x, 0), top));
+  Value total = slice(powers, axis, 0, 1);
+  for (Index i = 1; i < x.dim(axis).constant(); ++i) total = total + slice(powers, axis, i, i + 1);
+  return powers / total;
+}
+
+namespace {
+
 // Before version 13 all axes from `axis` on count as one.
 template <Value (*f)(Value, Index)>
 Values softmax_operator(NodeArgs& n) {
@@ -132,7 +160,8 @@ OperatorRows activation_rows() {
       {"ThresholdedRelu", 10, thresholded_relu},
       {"HardSigmoid", 6, hard_sigmoid_operator},
       {"Swish", 24, swish},
-      {"Softmax", 1, softmax_operator<softmax>},
+      {"SwiGLU", 28, swiglu},
+      {"Softmax", 1, softmax_operator<softmax_of>},
       {"LogSoftmax", 1, softmax_operator<log_softmax>},
       {"Dropout", 7, dropout},
   };

@@ -1,4 +1,4 @@
-// Elementwise arithmetic, comparison, logic, casts.
+// Elementwise arithmetic, comparison, logic.
 #include <algorithm>
 #include <limits>
 
@@ -108,41 +108,6 @@ Values is_inf(NodeArgs& n) {
   return {equal(x, positive ? inf : -inf)};
 }
 
-DType target(const NodeArgs&, Index type) {
-  const auto dtype = type < 0 || type > 1000 ? std::nullopt : dtype_of(static_cast<std::int32_t>(type));
-  require(dtype.has_value(), "element type {} is not supported",
-          type < 0 || type > 1000 ? std::to_string(type) : element_name(static_cast<std::int32_t>(type)));
-  return *dtype;
-}
-
-// A cast that keeps known elements known, where the types of rlx's own op do not.
-Value convert(NodeArgs& n, Value x, DType to) {
-  const auto elements = x.dtype() == to ? std::nullopt : n.importer().known(x);
-  const bool from_bool = x.dtype() == DType::boolean && is_integer(to) && bits(to) >= 8;
-  if (elements && from_bool) return n.known(to, *elements, x.rank() > 0);
-  // The published results of floats beyond a 4-bit integer have its low bits.
-  const bool low_bits = is_float(x.dtype()) && is_integer(to) && bits(to) == 4;
-  return cast(low_bits ? cast(x, DType::i32) : x, to);
-}
-
-Values cast_to(NodeArgs& n) {
-  n.expect(1, 1);
-  n.ignore("round_mode");
-  const DType to = target(n, n.integer("to"));
-  // Both 8-bit floats saturate, which is the operator's standard; without it large values would become NaN.
-  const bool saturate = n.integer("saturate", 1) != 0;
-  require(saturate || bits(to) != 8 || !is_float(to), "saturate=0 is not supported");
-  return {convert(n, n[0], to)};
-}
-
-Values cast_like(NodeArgs& n) {
-  n.expect(2, 2);
-  n.ignore("round_mode");
-  const bool saturate = n.integer("saturate", 1) != 0;
-  require(saturate || bits(n[1].dtype()) != 8 || !is_float(n[1].dtype()), "saturate=0 is not supported");
-  return {convert(n, n[0], n[1].dtype())};
-}
-
 Values shift(NodeArgs& n) {
   n.expect(2, 2);
   const std::string direction = n.string("direction", "");
@@ -248,8 +213,6 @@ OperatorRows arithmetic_rows() {
       {"BitwiseXor", 18, binary<bitwise_xor>},
       {"BitShift", 11, shift},
       {"Clip", 6, clip},
-      {"Cast", 6, cast_to},
-      {"CastLike", 15, cast_like},
   };
   return rows;
 }

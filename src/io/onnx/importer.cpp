@@ -21,12 +21,10 @@ constexpr int deepest_call = 24;
 const OperatorRow* row_of(std::string_view domain, std::string_view name) {
   static const auto table = [] {
     std::map<std::pair<std::string_view, std::string_view>, const OperatorRow*> all;
-#define RLX_ROWS(name) name##_rows(),
-    for (const OperatorRows rows : {RLX_ONNX_FAMILIES(RLX_ROWS)}) {
+#define RLX_ROWS(name, domain) \
+  for (const OperatorRow& r : name##_rows()) all.emplace(std::pair(std::string_view(domain), r.name), &r);
+    RLX_ONNX_FAMILIES(RLX_ROWS)
 #undef RLX_ROWS
-      for (const OperatorRow& r : rows) all.emplace(std::pair(std::string_view(), r.name), &r);
-    }
-    for (const OperatorRow& r : microsoft_rows()) all.emplace(std::pair(std::string_view("com.microsoft"), r.name), &r);
     return all;
   }();
   const auto it = table.find({domain, name});

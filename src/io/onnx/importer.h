@@ -36,33 +36,38 @@ struct OperatorRow {
   OperatorFunction make;
 };
 using OperatorRows = std::span<const OperatorRow>;
-// The standard operators, a file each, by what they do: RLX_ONNX_FAMILIES(X) is X(name) for NAME_rows().
+// Families of operators, a file each: X(name, domain) for NAME_rows().
 // clang-format off
 #define RLX_ONNX_FAMILIES(X) \
-  X(activation) \
-  X(arithmetic) \
-  X(attention) \
-  X(convolution) \
-  X(curve) \
-  X(einsum) \
-  X(image) \
-  X(integer_convolution) \
-  X(loss) \
-  X(movement) \
-  X(product) \
-  X(quantized) \
-  X(reduce) \
-  X(resample) \
-  X(sampling) \
-  X(select) \
-  X(shape) \
-  X(signal)
+  X(activation, "") \
+  X(arithmetic, "") \
+  X(attention, "") \
+  X(cast, "") \
+  X(convolution, "") \
+  X(curve, "") \
+  X(einsum, "") \
+  X(image, "") \
+  X(integer_convolution, "") \
+  X(linear_attention, "") \
+  X(loss, "") \
+  X(movement, "") \
+  X(product, "") \
+  X(quantized, "") \
+  X(reduce, "") \
+  X(resample, "") \
+  X(sampling, "") \
+  X(select, "") \
+  X(shape, "") \
+  X(signal, "") \
+  X(preview, "ai.onnx.preview") \
+  X(training, "ai.onnx.preview.training") \
+  X(microsoft, "com.microsoft") \
+  X(microsoft_attention, "com.microsoft") \
+  X(microsoft_quantized, "com.microsoft")
 // clang-format on
-#define RLX_DECLARE(name) OperatorRows name##_rows();
+#define RLX_DECLARE(name, domain) OperatorRows name##_rows();
 RLX_ONNX_FAMILIES(RLX_DECLARE)
 #undef RLX_DECLARE
-// Those of the domain com.microsoft.
-OperatorRows microsoft_rows();
 
 inline constexpr Index oldest_opset = 7, newest_opset = 28;
 

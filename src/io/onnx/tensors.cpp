@@ -58,48 +58,42 @@ Index decimal(const TensorProto& t, std::string_view text, const char* what) {
 }  // namespace
 
 std::optional<DType> dtype_of(std::int32_t type) {
-  switch (static_cast<ElementType>(type)) {
-    case ElementType::f32:
-      return DType::f32;
-    case ElementType::u8:
-      return DType::u8;
-    case ElementType::i8:
-      return DType::i8;
-    case ElementType::u16:
-      return DType::u16;
-    case ElementType::i16:
-      return DType::i16;
-    case ElementType::i32:
-      return DType::i32;
-    case ElementType::i64:
-      return DType::i64;
-    case ElementType::boolean:
-      return DType::boolean;
-    case ElementType::f16:
-      return DType::f16;
-    case ElementType::f64:
-      return DType::f64;
-    case ElementType::u32:
-      return DType::u32;
-    case ElementType::u64:
-      return DType::u64;
-    case ElementType::c64:
-      return DType::c64;
-    case ElementType::bf16:
-      return DType::bf16;
-    case ElementType::f8e4m3fn:
-      return DType::f8e4m3;
-    case ElementType::f8e5m2:
-      return DType::f8e5m2;
-    case ElementType::f8e8m0:
-      return DType::e8m0;
-    case ElementType::u4:
-      return DType::u4;
-    case ElementType::i4:
-      return DType::i4;
-    default:
-      return std::nullopt;
+  struct Pair {
+    ElementType theirs;
+    DType ours;
+  };
+  using E = ElementType;
+  using D = DType;
+  static constexpr Pair pairs[] = {
+      {E::f32, D::f32},
+      {E::u8, D::u8},
+      {E::i8, D::i8},
+      {E::u16, D::u16},
+      {E::i16, D::i16},
+      {E::i32, D::i32},
+      {E::i64, D::i64},
+      {E::boolean, D::boolean},
+      {E::f16, D::f16},
+      {E::f64, D::f64},
+      {E::u32, D::u32},
+      {E::u64, D::u64},
+      {E::c64, D::c64},
+      {E::bf16, D::bf16},
+      {E::f8e4m3fn, D::f8e4m3},
+      {E::f8e5m2, D::f8e5m2},
+      {E::f8e4m3fnuz, D::f8e4m3fnuz},
+      {E::f8e5m2fnuz, D::f8e5m2fnuz},
+      {E::f4e2m1, D::f4e2m1},
+      {E::f8e8m0, D::e8m0},
+      {E::u4, D::u4},
+      {E::i4, D::i4},
+      {E::u2, D::u2},
+      {E::i2, D::i2},
+  };
+  for (const Pair& p : pairs) {
+    if (static_cast<std::int32_t>(p.theirs) == type) return p.ours;
   }
+  return std::nullopt;
 }
 
 TensorLoader::TensorLoader(const ModelProto& model, FileMode mode, bool has_folder)
@@ -181,11 +175,11 @@ class ElementWriter {
     const auto width = static_cast<std::size_t>(rlx::bits(dtype_) / 8);
     std::memcpy(bytes_.data() + i * width, &bits, width);
   }
-  /// A byte of two packed 4-bit elements.
-  void put_pair(std::uint64_t bits) {
-    const auto i = static_cast<std::size_t>(count_ / 2);
+  /// A byte of `each` packed elements.
+  void put_packed(std::uint64_t bits, Index each) {
+    const auto i = static_cast<std::size_t>(count_ / each);
     if (i < bytes_.size()) bytes_[i] = static_cast<std::byte>(bits & 0xff);
-    count_ += 2;
+    count_ += each;
   }
 
  private:
@@ -243,7 +237,7 @@ Tensor TensorLoader::typed(const TensorProto& t, const TensorType& type, Index c
     }
   }
   // The smallest form of an element takes a byte: a message that is shorter cannot hold them.
-  const Index per_byte = bits(type.dtype) == 4 ? 2 : 1;
+  const Index per_byte = bits(type.dtype) < 8 ? 8 / bits(type.dtype) : 1;
   const auto room = static_cast<Index>(t.body.size());
   require(count / per_byte <= room, "tensor {} of type {} has {} elements, {} holds fewer", quote(t.name), type.text(),
           count, list_names[which]);
@@ -251,16 +245,16 @@ Tensor TensorLoader::typed(const TensorProto& t, const TensorType& type, Index c
   convertible_ -= bytes;
   Tensor tensor(type, {Bytes::allocate(bytes)});
   ElementWriter writer(tensor, type.dtype == DType::c64 ? 2 * count : count);
-  const bool pairs = bits(type.dtype) == 4, parts = type.dtype == DType::c64;
+  const bool packed = per_byte > 1, parts = type.dtype == DType::c64;
   Tensor as_parts = parts ? Tensor(DType::f32, {2 * count}) : Tensor();
   ElementWriter part_writer(as_parts, 2 * count);
   each_element(model_->file, t, which, [&](std::uint64_t v) {
-    pairs ? writer.put_pair(v) : parts ? part_writer.put(v) : writer.put(v);
+    packed ? writer.put_packed(v, per_byte) : parts ? part_writer.put(v) : writer.put(v);
   });
   const Index found = parts ? part_writer.count() / 2 : writer.count();
-  const bool odd = pairs && found == count + 1;
-  require(found == count || odd, "tensor {} of type {} has {} elements, {} holds {}", quote(t.name), type.text(), count,
-          list_names[which], found);
+  const bool filled_up = found > count && found - count < per_byte;
+  require(found == count || filled_up, "tensor {} of type {} has {} elements, {} holds {}", quote(t.name), type.text(),
+          count, list_names[which], found);
   if (parts) std::memcpy(tensor.mutable_bytes().data(), as_parts.bytes().data(), static_cast<std::size_t>(bytes));
   return tensor;
 }

@@ -36,13 +36,14 @@ void every_part(const std::vector<Part>& parts, const Layout::Numbers& y, std::s
 Step concat_packed(StepBuilder& s, const StepArgs& n, const std::vector<Part>& parts, std::size_t axis) {
   const auto y = s.write<std::byte>(n.out[0]);
   const Layout out(s, n.out[0]);
+  const int width = bits(n.out[0].type.dtype);
   return s.run(1, 1, [=](const Memory& m, const DimValues& d, Range r) {
     if (r.begin >= r.end || m[y].empty()) return;
-    m[y].back() = std::byte{0};  // its upper half may hold no element
+    m[y].back() = std::byte{0};  // its upper part may hold no element
     const Layout::Numbers to = out(d);
     every_part(parts, to, axis, d, {0, to.count()},
                [&](const Part& p, const CopyBox& box, Index first, Index begin, Index end) {
-                 strided_copy_packed(box, m[p.x].data(), 0, m[y].data(), first, begin, end);
+                 strided_copy_packed(box, width, m[p.x].data(), 0, m[y].data(), first, begin, end);
                });
   });
 }

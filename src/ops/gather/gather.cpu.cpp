@@ -93,6 +93,8 @@ Step gather_packed(const StepArgs& n, std::size_t axis) {
   const Layout shape(s, n.in[1]);
   const TableSizes sizes = table_sizes(s, n.in[0].type, axis);
   const Dim items = n.out[0].type.plane_bytes(0);
+  const int width = bits(n.out[0].type.dtype);
+  const Index each = packed_in_byte(width);
   return s.run(max(items, 1), indexed_grain(n.in[0].type.dtype, items, 1),
                [=](const Memory& m, const DimValues& d, Range r) {
                  const Index extent = d[sizes.extent], inner = d[sizes.inner];
@@ -100,11 +102,11 @@ Step gather_packed(const StepArgs& n, std::size_t axis) {
                  const auto count = static_cast<Index>(m[indices].size());
                  const Index all = d[sizes.outer] * count * inner;
                  if (all == 0 || r.begin >= r.end) return;
-                 m[y][static_cast<std::size_t>(r.end - 1)] = std::byte{0};  // its upper half may hold no element
-                 for (Index i = 2 * r.begin; i < std::min(2 * r.end, all); ++i) {
+                 m[y][static_cast<std::size_t>(r.end - 1)] = std::byte{0};  // its upper part may hold no element
+                 for (Index i = each * r.begin; i < std::min(each * r.end, all); ++i) {
                    const Index at = position(m[indices][static_cast<std::size_t>(i / inner % count)], extent);
                    const Index from = (i / (inner * count) * extent + at) * inner + i % inner;
-                   set_packed(m[y].data(), i, packed_at(m[x].data(), from));
+                   set_packed(m[y].data(), i, packed_at(m[x].data(), from, width), width);
                  }
                });
 }

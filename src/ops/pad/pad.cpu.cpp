@@ -76,13 +76,14 @@ struct Plain {
   }
 };
 
+template <int bits>
 struct Packed {
   using Value = std::uint8_t;
   static void fill(std::byte* to, Index begin, Index end, std::uint8_t value) {
-    for (Index i = begin; i < end; ++i) set_packed(to, i, value);
+    for (Index i = begin; i < end; ++i) set_packed(to, i, value, bits);
   }
   static void copy(const std::byte* from, Index at, Index stride, std::byte* to, Index first, Index step, Index count) {
-    for (Index i = 0; i < count; ++i) set_packed(to, first + i * step, packed_at(from, at + i * stride));
+    for (Index i = 0; i < count; ++i) set_packed(to, first + i * step, packed_at(from, at + i * stride, bits), bits);
   }
 };
 
@@ -132,17 +133,19 @@ Step pad_elements(const StepArgs& n, std::uint64_t code) {
   });
 }
 
+template <int width>
 Step pad_packed(const StepArgs& n, std::uint64_t code) {
   StepBuilder s("pad_packed");
   const auto x = s.read<std::byte>(n.in[0]);
   const auto y = s.write<std::byte>(n.out[0]);
   const PadLayout layout = pad_layout(s, n);
   const auto count = s.dim(n.out[0].type.count());
+  constexpr Index each = 8 / width;
   return s.run(n.out[0].type.plane_bytes(0), 8192, [=](const Memory& m, const DimValues& d, Range r) {
     if (r.begin >= r.end) return;
-    m[y][static_cast<std::size_t>(r.end - 1)] = std::byte{0};  // its upper half may hold no element
-    pad_range<Packed>(layout(d), m[x].data(), m[y].data(), static_cast<std::uint8_t>(code), 2 * r.begin,
-                      std::min(2 * r.end, d[count]));
+    m[y][static_cast<std::size_t>(r.end - 1)] = std::byte{0};  // its upper part may hold no element
+    pad_range<Packed<width>>(layout(d), m[x].data(), m[y].data(), static_cast<std::uint8_t>(code), each * r.begin,
+                             std::min(each * r.end, d[count]));
   });
 }
 
@@ -153,7 +156,7 @@ std::optional<Step> pad_step(const StepArgs& n) {
   const std::uint64_t code = Tensor::scalar(t.dtype, n.node.attrs.as<PadAttrs>().value).code(0);
   switch (element_bytes(t.dtype)) {
     case 0:
-      return pad_packed(n, code);
+      return bits(t.dtype) == 4 ? pad_packed<4>(n, code) : pad_packed<2>(n, code);
     case 1:
       return pad_elements<std::uint8_t>(n, code);
     case 2:

@@ -19,7 +19,9 @@ namespace rlx {
 
 namespace {
 
-bool is_code(DType d) { return is_integer(d) && bits(d) <= 16; }
+bool is_float_code(DType d) { return is_float(d) && bits(d) < 16 && d != DType::e8m0; }
+bool is_code(DType d) { return (is_integer(d) && bits(d) <= 16) || is_float_code(d); }
+constexpr const char* code_kinds = "an integer of at most 16 bits or a float of at most 8";
 
 // Whether a scale of this type holds one element for all.
 bool is_single(const TensorType& scale) {
@@ -49,8 +51,7 @@ void check_operands(InferContext& c, bool coded) {
           c.in[1].text());
   if (c.in.size() == 2) return;
   const DType want = c.in[coded ? 0 : 2].dtype;
-  require(c.in[2].dtype == want && is_code(want), "zero point is {}, expected the integer type of the codes",
-          c.in[2].text());
+  require(c.in[2].dtype == want && is_code(want), "zero point is {}, expected the type of the codes", c.in[2].text());
   require(c.in[2].dims.size() == c.in[1].dims.size(), "zero point is {}, the scale {}", c.in[2].text(), c.in[1].text());
   for (std::size_t i = 0; i < c.in[1].dims.size(); ++i)
     c.equal(c.in[2].dims[i], c.in[1].dims[i], "sizes of scale and zero point");
@@ -59,7 +60,7 @@ void check_operands(InferContext& c, bool coded) {
 TensorType quantize_infer(const QuantizeAttrs& a, InferContext& c) {
   check_operands(c, false);
   require(is_arithmetic_float(c.in[0].dtype), "x is {}, expected f64, f32, f16 or bf16", c.in[0].text());
-  require(is_code(a.to), "codes of type {} are asked for, expected an integer of at most 16 bits", name(a.to));
+  require(is_code(a.to), "codes of type {} are asked for, expected {}", name(a.to), code_kinds);
   if (c.in.size() == 3)
     require(c.in[2].dtype == a.to, "zero point is {}, the codes are {}", c.in[2].text(), name(a.to));
   check_scale(a, c);
@@ -69,14 +70,15 @@ TensorType quantize_infer(const QuantizeAttrs& a, InferContext& c) {
 TensorType dequantize_infer(const QuantizeAttrs& a, InferContext& c) {
   check_operands(c, true);
   const DType d = c.in[0].dtype;
-  require(is_code(d) || d == DType::i32, "x is {}, expected an integer of at most 16 bits, or i32", c.in[0].text());
+  require(is_code(d) || d == DType::i32, "x is {}, expected {}, or i32", c.in[0].text(), code_kinds);
   require(is_arithmetic_float(a.to) && a.to != DType::f64,
           "a result of type {} is asked for, expected f32, f16 or bf16", name(a.to));
   check_scale(a, c);
   return c.in[0].with(a.to);
 }
 
-// Scale or zero point, so that it broadcasts against x.
+}  // namespace
+
 Value spread(const QuantizeAttrs& a, Value x, Value s) {
   if (a.block == 0) {
     if (is_single(s.type())) return reshape(s, {});
@@ -93,6 +95,8 @@ Value spread(const QuantizeAttrs& a, Value x, Value s) {
   return joined == x.type().dims ? all : slice(all, axis, 0, x.dim(axis));
 }
 
+namespace {
+
 struct Limits {
   double low, high;
 };
@@ -104,6 +108,10 @@ Limits limits(DType d) {
 
 Value quantize_definition(const QuantizeAttrs& a, const DefineArgs& d) {
   const Value x = widen(d[0]), s = spread(a, x, cast(d[1], x.dtype()));
+  if (is_float_code(a.to)) {
+    const Value q = x / s;
+    return cast(d.in.size() == 3 ? q + spread(a, x, cast(d[2], x.dtype())) : q, a.to);
+  }
   Value q = round(x / s);
   // Statements: the order of arguments is the compiler's, and nodes are made in that order.
   const Value zero = like(q, 0), is_number = equal(q, q);
@@ -115,8 +123,10 @@ Value quantize_definition(const QuantizeAttrs& a, const DefineArgs& d) {
 }
 
 Value dequantize_definition(const QuantizeAttrs& a, const DefineArgs& d) {
-  Value x = cast(d[0], DType::i32);
-  if (d.in.size() == 3) x = x - spread(a, x, cast(d[2], DType::i32));
+  const bool integer = is_integer(d[0].dtype());
+  const DType exact = integer ? DType::i32 : DType::f32;
+  Value x = cast(d[0], exact);
+  if (d.in.size() == 3) x = x - spread(a, x, cast(d[2], exact));
   return cast(cast(x, DType::f32) * spread(a, x, cast(d[1], DType::f32)), a.to);
 }
 
@@ -146,23 +156,25 @@ void quantize_reference(const QuantizeAttrs& a, const RefArgs& r) {
   const std::vector<double> x = load<double>(r.in[0]), s = load<double>(r.in[1]);
   const std::vector<double> z = r.in.size() == 3 ? load<double>(r.in[2]) : std::vector<double>(s.size(), 0.0);
   const ScaleIndex at(a, r.in[0], r.in[1]);
-  const auto [low, high] = limits(a.to);
+  const auto [low, high] = is_float_code(a.to) ? Limits{0, 0} : limits(a.to);
   std::vector<double> y(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::size_t k = at(static_cast<Index>(i));
     // The quotient is rounded to the type that is computed in; what is then rounded to an integer depends on it.
     const double exact = x[i] / s[k];
     const double q = r.in[0].dtype() == DType::f64 ? exact : static_cast<double>(static_cast<float>(exact));
+    if (is_float_code(a.to)) {
+      y[i] = r.in[0].dtype() == DType::f64 ? q + z[k] : static_cast<double>(static_cast<float>(q + z[k]));
+      continue;
+    }
     y[i] = std::isnan(q) ? z[k] : std::clamp(std::nearbyint(q) + z[k], low, high);
   }
   store(r.out[0], y);
 }
 
 void dequantize_reference(const QuantizeAttrs& a, const RefArgs& r) {
-  const std::vector<std::int64_t> x = load<std::int64_t>(r.in[0]);
-  const std::vector<double> s = load<double>(r.in[1]);
-  const std::vector<std::int64_t> z =
-      r.in.size() == 3 ? load<std::int64_t>(r.in[2]) : std::vector<std::int64_t>(s.size(), 0);
+  const std::vector<double> x = load<double>(r.in[0]), s = load<double>(r.in[1]);
+  const std::vector<double> z = r.in.size() == 3 ? load<double>(r.in[2]) : std::vector<double>(s.size(), 0.0);
   const ScaleIndex at(a, r.in[0], r.in[1]);
   std::vector<double> y(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -304,6 +316,21 @@ std::vector<Case<QuantizeAttrs>> quantize_cases() {
   }
   cases.push_back({{i8}, common({CaseInput(f64, {7, 3}).range(-9, 9), given(f32, {}, {0.1})}, {})});
   cases.push_back({{i8}, common({CaseInput(f32, {0, 3}), given(f32, {}, {0.1})}, {})});
+  cases.push_back({{i2}, common({given(f32, {5}, {9, -9, 0.5, -1.5, 1}), given(f32, {}, {1})}, {1, -2, 0, -2, 1})});
+  cases.push_back(
+      {{u2},
+       common({given(f32, {5}, {9, -9, 0.5, 2.5, 3}), given(f32, {}, {1}), given(u2, {}, {1})}, {3, 0, 1, 3, 3})});
+  // Codes that are floats are rounded once, and saturate.
+  cases.push_back({{f8e4m3}, common({given(f32, {4}, {1e6, -34, 0, 1}), given(f32, {}, {2})}, {448, -16, 0, 0.5})});
+  cases.push_back({{f8e5m2}, common({given(f16, {3}, {1.1, -60000, inf}), given(f32, {}, {1})}, {1, -57344, 57344})});
+  cases.push_back({{f8e4m3fnuz}, common({given(f32, {3}, {-0.0, 250, 3}), given(f32, {}, {1})}, {0, 240, 3})});
+  cases.push_back(
+      {{f4e2m1, 0},
+       common({given(f32, {2, 3}, {0, 2.5, 4.8, 8.6, -30, -20}), given(f32, {2}, {2, 3})}, {0, 1, 2, 3, -6, -6})});
+  cases.push_back(
+      {{f8e5m2fnuz, -1, 2},
+       common({CaseInput(f32, {2, 5}), CaseInput(f32, {2, 3}).range(0.1, 1), CaseInput(f8e5m2fnuz, {2, 3}).range(0, 1)},
+              {})});
   return cases;
 }
 
@@ -322,6 +349,13 @@ std::vector<Case<QuantizeAttrs>> dequantize_cases() {
   cases.push_back(
       {{f32, 1, 2},
        common({given(i8, {1, 3}, {1, 2, 3}), given(f32, {1, 2}, {2, 5}), given(i8, {1, 2}, {0, 1})}, {2, 4, 10})});
+  cases.push_back(
+      {{f32}, common({given(i2, {4}, {-2, -1, 0, 1}), given(f32, {}, {2}), given(i2, {}, {1})}, {-6, -4, -2, 0})});
+  cases.push_back({{f16}, common({given(f4e2m1, {5}, {0, 1, -1, 1.5, -4}), given(f16, {}, {2})}, {0, 2, -2, 3, -8})});
+  cases.push_back(
+      {{f32, 0},
+       common({given(f8e4m3, {2, 2}, {448, -16, 0.5, 2}), given(f32, {2}, {2, 3}), given(f8e4m3, {2}, {0, 1})},
+              {896, -32, -1.5, 3})});
   for (const DType d : {f32, f16, bf16}) {
     cases.push_back({{d, -1},
                      common({CaseInput(u8, {b, 3, 5}).range(0, 255), CaseInput(d, {5}).range(0.1, 1),
@@ -364,7 +398,9 @@ std::vector<Failure<QuantizeAttrs>> quantize_failures() {
   const TensorType x(f32, {2, 3}), one(f32, {});
   return {
       {{i8}, {{i32, {2}}, one}, "x is i32[2], expected f64, f32, f16 or bf16"},
-      {{f32}, {x, one}, "codes of type f32 are asked for, expected an integer of at most 16 bits"},
+      {{f32},
+       {x, one},
+       "codes of type f32 are asked for, expected an integer of at most 16 bits or a float of at most 8"},
       {{i8}, {x, one, {u8, {}}}, "zero point is u8[], the codes are i8"},
       {{i8}, {x, {f32, {2}}}, "size of the scale: 2 is not 3"},
       {{i8}, {x, {f32, {2, 3}}}, "scale is f32[2,3], expected one element, or a vector along axis 1"},
@@ -382,9 +418,9 @@ std::vector<Failure<QuantizeAttrs>> dequantize_failures() {
   using enum DType;
   const TensorType x(i8, {2, 3}), one(f32, {});
   return {
-      {{f32}, {{f32, {2}}, one}, "x is f32[2], expected an integer of at most 16 bits, or i32"},
+      {{f32}, {{f32, {2}}, one}, "x is f32[2], expected an integer of at most 16 bits or a float of at most 8, or i32"},
       {{i8}, {x, one}, "a result of type i8 is asked for, expected f32, f16 or bf16"},
-      {{f32}, {x, one, {u8, {}}}, "zero point is u8[], expected the integer type of the codes"},
+      {{f32}, {x, one, {u8, {}}}, "zero point is u8[], expected the type of the codes"},
       {{f32}, {x, {f32, {2}}}, "size of the scale: 2 is not 3"},
   };
 }
@@ -394,8 +430,10 @@ std::vector<Failure<QuantizeAttrs>> dequantize_failures() {
 constinit const Op<QuantizeAttrs> quantize_op{{
     .name = "quantize",
     .doc =
-        "Integer codes of numbers: round(x / scale) + zero, saturated to type `to`. Rounds to nearest, ties to even, "
-        "as ONNX QuantizeLinear; NaN gives the zero point, infinities saturate. Operands x, scale and, optionally, "
+        "Codes of numbers, of type `to`: integers are round(x / scale) + zero, saturated; rounds to nearest, ties to "
+        "even, "
+        "as ONNX QuantizeLinear; NaN gives the zero point, infinities saturate. Floats of 8 and 4 bits are x / scale + "
+        "zero, cast. Operands x, scale and, optionally, "
         "zero points of type `to`. A scale of one element serves all; a vector one position of `axis` each; with "
         "`block` the scale has the rank of x and one element for `block` neighbours along `axis`, the last block "
         "may be short. The quotient is rounded to f32 (f64 for an f64 x). No gradient.",
@@ -409,10 +447,10 @@ constinit const Op<QuantizeAttrs> quantize_op{{
 
 constinit const Op<QuantizeAttrs> dequantize_op{{
     .name = "dequantize",
-    .doc =
-        "Numbers of integer codes: (x - zero) * scale, in the float type `to`. Operands x, scale and, optionally, zero "
-        "points of the type of x; which elements share a scale is as in quantize. The difference is exact, the "
-        "product is rounded to f32 and then to `to`. No gradient.",
+    .doc = "Numbers of codes: (x - zero) * scale, in the float type `to`. Operands x, scale and, optionally, zero "
+           "points of the type of x; which elements share a scale is as in quantize. The difference is exact (of float "
+           "codes rounded to f32), the "
+           "product is rounded to f32 and then to `to`. No gradient.",
     .infer = dequantize_infer,
     .definition = dequantize_definition,
     .vjp = [](const QuantizeAttrs&, const VjpArgs& v) -> Grads { return Grads(v.in.size()); },

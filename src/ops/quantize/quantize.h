@@ -10,7 +10,7 @@ namespace rlx {
 /// Which elements share a scale: `block` 0: all of one position along `axis`, or all, where the scale has one element;
 /// otherwise `block` neighbours along `axis`.
 struct QuantizeAttrs {
-  DType to = DType::i8;  // of the result: of quantize an integer type, of dequantize a float type
+  DType to = DType::i8;  // of the result: of quantize the type of codes, of dequantize a float type
   Index axis = 1;
   Index block = 0;
   static void fields(auto& a, auto&& f) {
@@ -27,10 +27,14 @@ struct QuantizeRowsAttrs {
 };
 extern const Op<QuantizeRowsAttrs> quantize_rows_op;
 
-/// Codes of `x`: round(x / scale) + zero, nearest, ties to even, saturated. `zero` has the type of the result.
+/// Codes of `x`: round(x / scale) + zero, nearest, ties to even, saturated; floats of 8 and 4 bits are not rounded to
+/// integers. `zero` has the type of the result.
 Value quantize(Value x, Value scale, std::optional<Value> zero, QuantizeAttrs attrs);
 /// (x - zero) * scale, in the float type `attrs.to`.
 Value dequantize(Value x, Value scale, std::optional<Value> zero, QuantizeAttrs attrs);
+
+/// Scale or zero point `s`, as quantize and dequantize read it, so that it broadcasts against `x`.
+Value spread(const QuantizeAttrs& attrs, Value x, Value s);
 
 /// Codes and scales of rows, the last axis.
 struct QuantizedRows {

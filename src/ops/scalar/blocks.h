@@ -10,7 +10,7 @@ namespace rlx {
 
 /// The kernel of an op of the scalar folder over operands of `dtype` (of select: that of the values), or null. Halves
 /// have none but where only bits are moved: their kernel is that of f32 between two casts. In memory and in blocks
-/// bool is one byte, i4 and u4 in blocks are one byte, sign- or zero-extended.
+/// bool is one byte; types of less than a byte are one byte in blocks, sign- or zero-extended.
 BlockKernel find_block(const OpDef& op, DType dtype);
 
 /// One part of a cast.
@@ -21,7 +21,7 @@ struct CastPart {
 /// The kernels that together cast blocks of `from` to `to`, by the rules of the op; none when the types are equal.
 std::vector<CastPart> find_cast(DType from, DType to);
 
-/// Bytes of an element in a block: those of the type, 1 for types of half a byte.
+/// Bytes of an element in a block: those of the type, 1 for types of less than a byte.
 int block_bytes(DType dtype);
 
 /// Roughly how many instructions an element of a scalar op takes; 1 for anything else.

@@ -57,7 +57,7 @@ T decode(std::uint64_t code) {
   }
 }
 
-// Types of half a byte fill one in a block.
+// Types of less than a byte fill one in a block.
 template <DType d>
 std::uint64_t extended(std::uint64_t code) {
   return static_cast<std::uint64_t>(extend_integer(d, code));

@@ -75,7 +75,7 @@ struct Program {
   std::optional<DimToken> count;
   Index block = most_elements;
   bool walks = false;   // some source is walked or counted
-  bool packed = false;  // some result has elements of half a byte
+  bool packed = false;  // some result has elements of less than a byte
   std::size_t places = 0;
 
   void run(const Memory& m, const DimValues& d, Range r) const;

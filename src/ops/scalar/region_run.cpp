@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/strided_copy.h"
 #include "ops/scalar/blocks.h"
 #include "ops/scalar/region.h"
 
@@ -67,9 +68,9 @@ void gather(Walk& w, const std::byte* base, std::byte* to, Index n) {
   });
 }
 
-std::uint8_t half_byte(const std::byte* base, Index i, bool has_sign) {
-  const auto code = static_cast<std::uint8_t>(static_cast<unsigned>(base[i / 2]) >> (i % 2 * 4) & 15);
-  return has_sign && code > 7 ? static_cast<std::uint8_t>(code | 0xF0) : code;
+std::byte extended(const std::byte* base, Index i, const Source& s) {
+  const unsigned code = packed_at(base, i, s.bits), sign = s.has_sign ? 1u << (s.bits - 1) : 0u;
+  return static_cast<std::byte>((code ^ sign) - sign);
 }
 
 void gather_source(const Source& s, Walk& w, const std::byte* base, std::byte* to, Index n) {
@@ -81,9 +82,10 @@ void gather_source(const Source& s, Walk& w, const std::byte* base, std::byte* t
     return;
   }
   switch (s.bits) {
+    case 2:
     case 4:
       w.pieces(n, [&](Index offset, Index piece, Index stride, Index done) {
-        for (Index i = 0; i < piece; ++i) to[done + i] = std::byte{half_byte(base, offset + i * stride, s.has_sign)};
+        for (Index i = 0; i < piece; ++i) to[done + i] = extended(base, offset + i * stride, s);
       });
       return;
     case 8:
@@ -97,10 +99,14 @@ void gather_source(const Source& s, Walk& w, const std::byte* base, std::byte* t
   }
 }
 
-void pack_half_bytes(const std::byte* from, std::byte* to, Index n) {
-  for (Index i = 0; i < n; i += 2) {
-    const std::byte high = i + 1 < n ? from[i + 1] : std::byte{0};
-    to[i / 2] = (from[i] & std::byte{15}) | high << 4;
+template <int bits>
+void pack(const std::byte* from, std::byte* to, Index n) {
+  constexpr Index each = 8 / bits;
+  for (Index i = 0; i < n; i += each) {
+    unsigned byte = 0;
+    for (Index k = 0; k < std::min(each, n - i); ++k)
+      byte |= (std::to_integer<unsigned>(from[i + k]) & ((1u << bits) - 1)) << (k * bits);
+    to[i / each] = static_cast<std::byte>(byte);
   }
 }
 
@@ -220,7 +226,7 @@ class Runner {
       if (!t.from) continue;
       std::byte* to = out_[i] + at * t.bits / 8;
       if (t.bits < 8) {
-        pack_half_bytes(at_[*t.from], to, n);
+        t.bits == 4 ? pack<4>(at_[*t.from], to, n) : pack<2>(at_[*t.from], to, n);
       } else {
         std::memcpy(to, at_[*t.from], static_cast<std::size_t>(n * t.bits / 8));
       }

@@ -40,12 +40,15 @@ Step slice_packed(const StepArgs& n) {
   const auto y = s.write<std::byte>(n.out[0]);
   s.needs_at_most(x, n.out[0].type.plane_bytes(0));
   const SliceBox slice = slice_box(s, n);
+  const int width = bits(n.out[0].type.dtype);
+  const Index each = packed_in_byte(width);
   return s.run(n.out[0].type.plane_bytes(0), 8192, [=](const Memory& m, const DimValues& d, Range r) {
     if (r.begin >= r.end) return;
     Index first = 0;
     const CopyBox box = slice(d, first);
-    m[y][static_cast<std::size_t>(r.end - 1)] = std::byte{0};  // its upper half may hold no element
-    strided_copy_packed(box, m[x].data(), first, m[y].data(), 0, 2 * r.begin, std::min(2 * r.end, box.count()));
+    m[y][static_cast<std::size_t>(r.end - 1)] = std::byte{0};  // its upper part may hold no element
+    strided_copy_packed(box, width, m[x].data(), first, m[y].data(), 0, each * r.begin,
+                        std::min(each * r.end, box.count()));
   });
 }
 

@@ -67,18 +67,21 @@ Step take_packed(const StepArgs& n, std::size_t axis) {
   s.needs_at_most(x, n.out[0].type.plane_bytes(0));
   const Layout in(s, n.in[0]), shape(s, n.in[1]);
   const Dim items = n.out[0].type.plane_bytes(0);
-  return s.run(max(items, 1), indexed_grain(n.out[0].type.dtype, items, 1),
-               [=](const Memory& m, const DimValues& d, Range r) {
-                 const Layout::Numbers from = in(d), to = shape(d);
-                 const Index extent = from.size[axis], stride = from.stride[axis];
-                 const I* index = m[indices].data();
-                 check_indices("take_along", index, to, static_cast<Index>(axis), extent);
-                 if (r.begin >= r.end || m[y].empty()) return;
-                 m[y][static_cast<std::size_t>(r.end - 1)] = std::byte{0};  // its upper half may hold no element
-                 every_index(from, to, axis, 2 * r.begin, std::min(2 * r.end, to.count()), [&](Index i, Index other) {
-                   set_packed(m[y].data(), i, packed_at(m[x].data(), other + position(index[i], extent) * stride));
-                 });
-               });
+  const int width = bits(n.out[0].type.dtype);
+  const Index each = packed_in_byte(width);
+  return s.run(
+      max(items, 1), indexed_grain(n.out[0].type.dtype, items, 1), [=](const Memory& m, const DimValues& d, Range r) {
+        const Layout::Numbers from = in(d), to = shape(d);
+        const Index extent = from.size[axis], stride = from.stride[axis];
+        const I* index = m[indices].data();
+        check_indices("take_along", index, to, static_cast<Index>(axis), extent);
+        if (r.begin >= r.end || m[y].empty()) return;
+        m[y][static_cast<std::size_t>(r.end - 1)] = std::byte{0};  // its upper part may hold no element
+        every_index(from, to, axis, each * r.begin, std::min(each * r.end, to.count()), [&](Index i, Index other) {
+          const Index at = other + position(index[i], extent) * stride;
+          set_packed(m[y].data(), i, packed_at(m[x].data(), at, width), width);
+        });
+      });
 }
 
 std::optional<Step> take_along_step(const StepArgs& n) {
