@@ -21,8 +21,8 @@ constexpr int deepest_call = 24;
 const OperatorRow* row_of(std::string_view domain, std::string_view name) {
   static const auto table = [] {
     std::map<std::pair<std::string_view, std::string_view>, const OperatorRow*> all;
-#define RLX_ROWS(name, domain) \
-  for (const OperatorRow& r : name##_rows()) all.emplace(std::pair(std::string_view(domain), r.name), &r);
+#define RLX_ROWS(family, domain) \
+  for (const OperatorRow& r : family##_rows()) all.emplace(std::pair(std::string_view(domain), r.name), &r);
     RLX_ONNX_FAMILIES(RLX_ROWS)
 #undef RLX_ROWS
     return all;

@@ -36,7 +36,7 @@ struct OperatorRow {
   OperatorFunction make;
 };
 using OperatorRows = std::span<const OperatorRow>;
-// Families of operators, a file each: X(name, domain) for NAME_rows().
+// Families of operators, a file each: X(family, domain) for FAMILY_rows().
 // clang-format off
 #define RLX_ONNX_FAMILIES(X) \
   X(activation, "") \
@@ -65,7 +65,7 @@ using OperatorRows = std::span<const OperatorRow>;
   X(microsoft_attention, "com.microsoft") \
   X(microsoft_quantized, "com.microsoft")
 // clang-format on
-#define RLX_DECLARE(name, domain) OperatorRows name##_rows();
+#define RLX_DECLARE(family, domain) OperatorRows family##_rows();
 RLX_ONNX_FAMILIES(RLX_DECLARE)
 #undef RLX_DECLARE
 

@@ -109,6 +109,7 @@ Step scatter_packed(const StepArgs& n, std::size_t axis) {
   const auto y = s.write<std::byte>(n.out[0]);
   s.may_overwrite(y, x);
   const Layout in(s, n.in[1]), result(s, n.out[0]);
+  const int width = bits(n.out[0].type.dtype);
   return s.run(1, 1, [=](const Memory& m, const DimValues& d, Range) {
     const Layout::Numbers from = in(d), to = result(d);
     const Index extent = to.size[axis], stride = to.stride[axis], lines = extent == 0 ? 0 : to.count() / extent;
@@ -119,7 +120,8 @@ Step scatter_packed(const StepArgs& n, std::size_t axis) {
       const Line line = line_at(to, from, axis, l);
       for (Index j = 0; line.from >= 0 && j < from.size[axis]; ++j) {
         const Index at = line.from + j * from.stride[axis];
-        set_packed(m[y].data(), line.to + position(index[at], extent) * stride, packed_at(m[updates].data(), at));
+        const unsigned code = packed_at(m[updates].data(), at, width);
+        set_packed(m[y].data(), line.to + position(index[at], extent) * stride, code, width);
       }
     }
   });
