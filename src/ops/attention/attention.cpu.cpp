@@ -133,6 +133,7 @@ std::optional<Step> attention_step(const StepArgs& n) {
                  c.q = m[q].data(), c.k = m[k].data(), c.v = m[v].data(), c.out = m[out].data();
                  c.q_at = values(d, q_at), c.k_at = values(d, k_at), c.v_at = values(d, v_at);
                  c.out_at = values(d, out_at);
+                 c.far = m[k].size() > std::size_t{1} << 20;
                  c.queries = d[queries], c.keys = d[keys], c.offset = d[offset];
                  if (extra) {
                    c.extra = m[extra->data].data();

@@ -39,7 +39,8 @@ struct AttentionCall {
   float scale = 1, soft_cap = 0;  // 0: no cap
   bool by_position = false;       // query i sees the keys offset + i - window + 1 .. offset + i only
   long offset = 0, window = 0;
-  long rows = 1;  // rows of one item: the queries of all heads that share a head of k and v, head by head
+  bool far = false;  // keys and values do not fit into the second cache: they are fetched ahead
+  long rows = 1;     // rows of one item: the queries of all heads that share a head of k and v, head by head
 
   [[gnu::always_inline]] long group() const { return heads / kv_heads; }
   [[gnu::always_inline]] long blocks() const {

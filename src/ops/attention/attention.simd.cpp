@@ -112,6 +112,7 @@ struct Tile {
   Index value_stride = 0;
   Index width = 0;     // elements of a value, padding included
   bool finite = true;  // else hidden values must not be read
+  bool open = true;    // the fourth operand changes no score
 };
 
 /// `row` counts from the item's first.
@@ -207,7 +208,7 @@ void score(const AttentionCall& c, const Item& item, const Parts& parts, Index f
 template <class T, bool late>
 void weigh_part(const AttentionCall& c, const Item& item, const Tile<T>& t, const Part& p, Index first, float* factor,
                 Work<T>& w) {
-  const bool plain = late && p.all && c.operand == AttentionOperand::none && p.packs.end == t.count;
+  const bool plain = late && p.all && t.open && p.packs.end == t.count;
   const float scale = late ? late_scale(c) : 1;
   float top[abreast], change[2 * lanes];
   for (Index i = 0; i < p.rows; ++i) {
@@ -277,6 +278,17 @@ void tile_rows(const AttentionCall& c, const Item& item, const Tile<T>& t, Index
 
 // --- items ---
 
+/// Reads limits that all rows share, and says whether they hide nothing.
+template <class T>
+bool open_limits(const AttentionCall& c, const Item& item, const Tile<T>& t, Work<T>& w) {
+  if (c.operand == AttentionOperand::none) return true;
+  if (!hides(c) || !shared_limits(c)) return false;
+  read_limits(c, extra_at(c, item.batch, 0, 0, t.start), t.count, w.limits);
+  float least = inf;
+  for (Index j = 0; j < t.count; ++j) least = w.limits[j] < least ? w.limits[j] : least;
+  return least == inf;
+}
+
 template <class T>
 Tile<T> make_tile(const AttentionCall& c, const Item& item, Index start, Work<T>& w) {
   Tile<T> t{.start = start, .count = least(tile, c.keys - start)};
@@ -284,17 +296,18 @@ Tile<T> make_tile(const AttentionCall& c, const Item& item, Index start, Work<T>
   const T* v = static_cast<const T*>(c.v) + item.batch * c.v_at.batch + item.kv_head * c.v_at.head;
   transpose_keys(k + start * c.k_at.position, c.k_at.position, t.count, c.size, w.keys);
   v += start * c.v_at.position;
+  t.open = open_limits(c, item, t, w);
+  const bool hidden = c.by_position || !t.open;
   if constexpr (is_f32<T>) {
     t.values = v;
     t.value_stride = c.v_at.position;
     t.width = c.value_size;
-    t.finite = !masked(c) || all_finite(t.values, t.value_stride, t.count, t.width);
+    t.finite = !hidden || all_finite(t.values, t.value_stride, t.count, t.width);
   } else {
-    t.finite = copy_values(v, c.v_at.position, t.count, c.value_size, w.values) || !masked(c);
+    t.finite = copy_values(v, c.v_at.position, t.count, c.value_size, w.values) || !hidden;
     t.values = w.values;
     t.value_stride = t.width = up(c.value_size, lanes);
   }
-  if (hides(c) && shared_limits(c)) read_limits(c, extra_at(c, item.batch, 0, 0, start), t.count, w.limits);
   return t;
 }
 
@@ -314,7 +327,7 @@ void write_rows(const AttentionCall& c, const Item& item, Work<T>& w) {
 }
 
 template <class T>
-void run_item(const AttentionCall& c, const Item& item, Work<T>& w) {
+void run_item(const AttentionCall& c, const Item& item, Ahead& ahead, Work<T>& w) {
   const Index width = up(c.value_size, lanes);
   Keys any{c.keys, 0};
   for (Index r = 0; r < item.count; ++r) {
@@ -328,18 +341,41 @@ void run_item(const AttentionCall& c, const Item& item, Work<T>& w) {
   for (Index i = 0; i < item.count * width; i += lanes) store(w.sums + i, splat(0.0f));
   for (Index start = down(any.begin, tile); start < any.end; start += tile) {
     const Tile<T> t = make_tile(c, item, start, w);
-    for (Index r = 0; r < item.count; r += strip) tile_rows(c, item, t, r, least(strip, item.count - r), w);
+    for (Index r = 0; r < item.count; r += strip) {
+      ahead.fetch(strip);
+      tile_rows(c, item, t, r, least(strip, item.count - r), w);
+    }
   }
   write_rows(c, item, w);
+}
+
+/// What an item reads first.
+template <class T>
+Ahead first_rows(const AttentionCall& c, const Item& item) {
+  Ahead ahead;
+  const Index head = item.kv_head * c.group() + item.first / c.queries, keys = least(tile, c.keys);
+  ahead.add(static_cast<const T*>(c.k) + item.batch * c.k_at.batch + item.kv_head * c.k_at.head, c.k_at.position, keys,
+            c.size);
+  ahead.add(static_cast<const T*>(c.v) + item.batch * c.v_at.batch + item.kv_head * c.v_at.head, c.v_at.position, keys,
+            c.value_size);
+  const Index query = item.first % c.queries;
+  ahead.add(static_cast<const T*>(c.q) + item.batch * c.q_at.batch + head * c.q_at.head + query * c.q_at.position,
+            c.q_at.position, least(item.count, c.queries - query), c.size);
+  return ahead;
 }
 
 template <class T>
 void items(const AttentionCall& c, Index begin, Index end) {
   Work<T> w;
   const Index blocks = c.blocks(), rows = c.group() * c.queries;
-  for (Index i = begin; i < end; ++i) {
+  const auto item = [&](Index i) {
     const Index first = i % blocks * c.rows, head = i / blocks;
-    run_item(c, {head / c.kv_heads, head % c.kv_heads, first, least(c.rows, rows - first)}, w);
+    return Item{head / c.kv_heads, head % c.kv_heads, first, least(c.rows, rows - first)};
+  };
+  for (Index i = begin; i < end; ++i) {
+    Ahead ahead;
+    if (c.far && i + 1 < end) ahead = first_rows<T>(c, item(i + 1));
+    run_item(c, item(i), ahead, w);
   }
 }
 

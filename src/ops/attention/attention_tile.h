@@ -102,6 +102,33 @@ inline Index most(Index a, Index b) { return a < b ? b : a; }
 inline Index up(Index n, Index to) { return (n + to - 1) / to * to; }
 inline Index down(Index n, Index to) { return n / to * to; }
 
+/// Rows of q, k and v of the item to come, fetched into the second cache piece by piece: heads lie apart in memory, so
+/// that no prefetcher of the machine sees a pattern.
+class Ahead {
+ public:
+  template <class T>
+  void add(const T* first, Index stride, Index count, Index size) {
+    rows_[n_++] = {reinterpret_cast<const char*>(first), stride * Index{sizeof(T)}, count, size * Index{sizeof(T)}};
+  }
+  /// The next `count` rows of each.
+  void fetch(Index count) {
+    for (int i = 0; i < n_; ++i) {
+      Rows& r = rows_[i];
+      for (Index k = least(count, r.left); k > 0; --k, --r.left, r.at += r.stride) {
+        for (Index byte = 0; byte < r.bytes; byte += 64) __builtin_prefetch(r.at + byte, 0, 2);
+      }
+    }
+  }
+
+ private:
+  struct Rows {
+    const char* at;
+    Index stride, left, bytes;
+  };
+  Rows rows_[3];
+  int n_ = 0;
+};
+
 /// The keys that a query's position shows.
 inline Keys seen(const AttentionCall& c, Index query) {
   if (!c.by_position) return {0, c.keys};
