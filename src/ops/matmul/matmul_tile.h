@@ -76,6 +76,7 @@ template <class E, int R, int V>
       const typename E::Sum* const c = t.c + i * t.c_row + j * lanes;
       const Index n = t.columns - j * lanes;
       if (t.first) {
+        __builtin_prefetch(c, 1);  // results may have to come from memory before they are written
         sum[i][j] = P{};
       } else {
         sum[i][j] = whole || n >= lanes ? load(c) : load_first<P>(c, n);
