@@ -27,8 +27,8 @@ const Tensor* constant_of(const Graph& g, Operand o) {
 struct Member {
   Id matmul = 0;
   const Tensor* weight = nullptr;
-  const Tensor* bias = nullptr;  // added by the only reader
-  Id sum = 0;                    // that reader
+  std::optional<Tensor> bias;  // added by the only reader, one element a column
+  Id sum = 0;                  // that reader
 };
 
 Index columns(const Member& m, bool transposed) { return m.weight->shape()[transposed ? 0 : 1]; }
@@ -66,6 +66,13 @@ std::optional<Member> MatmulMerger::member(Id id) const {
   return m;
 }
 
+// A row of equal elements, which constants of one element stand for.
+Tensor row_of(const Tensor& t, Index count) {
+  Tensor row(t.dtype(), {count});
+  for (Index i = 0; i < count; ++i) row.set_code(i, t.code(0));
+  return row;
+}
+
 // The constant row that the only reader adds to every row of the product.
 void MatmulMerger::find_bias(Member& m) const {
   if (g_.is_output(m.matmul)) return;
@@ -77,9 +84,10 @@ void MatmulMerger::find_bias(Member& m) const {
   const Node& sum = g_.nodes[readers[0]];
   const Tensor* bias = constant_of(g_, sum.operands[sum.operands[0].node == m.matmul ? 1 : 0]);
   const Dim& width = g_.nodes[m.matmul].results[0].dims.back();
-  if (!bias || bias->rank() == 0 || Dim(bias->count()) != width || Dim(bias->shape().back()) != width) return;
-  if (sum.results[0] != g_.nodes[m.matmul].results[0]) return;
-  m.bias = bias;
+  if (!bias || sum.results[0] != g_.nodes[m.matmul].results[0]) return;
+  const bool one = bias->count() == 1, row = bias->rank() > 0 && Dim(bias->shape().back()) == width;
+  if (!one && (!row || Dim(bias->count()) != width)) return;
+  m.bias = one ? row_of(*bias, width.constant()) : *bias;
   m.sum = readers[0];
 }
 
@@ -127,7 +135,7 @@ void MatmulMerger::emit(Rewriter& r, const std::vector<Member>& members) {
   std::vector<const Tensor*> weights, biases;
   for (const Member& m : members) {
     weights.push_back(m.weight);
-    if (m.bias) biases.push_back(m.bias);
+    if (m.bias) biases.push_back(&*m.bias);
   }
   Tensor weight = joined(weights, !attrs.transpose_b);
   if (attrs.transpose_b) {
