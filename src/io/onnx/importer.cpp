@@ -326,8 +326,9 @@ std::optional<Values> Importer::results(const NodeProto& n, Frame& frame, Index 
             n.domain.empty() ? std::string("'' (the standard ones)") : in_quotes(n.domain));
     require(function || row, "the operator is not supported");
     if (n.domain.empty()) {
-      require(opset >= oldest_opset && opset <= newest_opset, "versions {} to {} are supported", oldest_opset,
-              newest_opset);
+      // An operator of a function that is older keeps its meaning.
+      const Index oldest = row ? std::min(oldest_opset, row->since) : oldest_opset;
+      require(opset >= oldest && opset <= newest_opset, "versions {} to {} are supported", oldest_opset, newest_opset);
     }
     if (row) require(opset >= row->since, "the operator exists from version {}", row->since);
     for (std::size_t i = 0; i < n.inputs.size(); ++i) {

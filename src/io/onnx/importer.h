@@ -59,6 +59,7 @@ using OperatorRows = std::span<const OperatorRow>;
   X(select, "") \
   X(shape, "") \
   X(signal, "") \
+  X(machine_learning, "ai.onnx.ml") \
   X(preview, "ai.onnx.preview") \
   X(training, "ai.onnx.preview.training") \
   X(microsoft, "com.microsoft") \

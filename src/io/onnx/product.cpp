@@ -3,6 +3,7 @@
 #include "io/onnx/importer.h"
 #include "io/onnx/norms.h"
 #include "ops/broadcast/broadcast.h"
+#include "ops/cast/cast.h"
 #include "ops/constant/constant.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/matmul/matmul.h"
@@ -83,6 +84,15 @@ Values layer_normalization(NodeArgs& n) {
   return {y, middle, rsqrt(variance + like(variance, epsilon))};
 }
 
+// (x - mean) / (root of the variance + 1e-9), over the batch and all places of a channel unless told otherwise.
+Values mean_variance_normalization(NodeArgs& n) {
+  n.expect(1, 1);
+  const Value x = widen(n[0]);
+  const std::vector<Index> axes = n.integers("axes").value_or(std::vector<Index>{0, 2, 3});
+  const Value apart = x - mean(x, axes, true), spread = sqrt(mean(apart * apart, axes, true));
+  return {cast(apart / (spread + like(spread, 1e-9)), n[0].dtype())};
+}
+
 Values rms_normalization(NodeArgs& n) {
   n.expect(2, 2);
   const Index axis = axis_of(n.integer("axis", -1), n[0].rank());
@@ -121,6 +131,7 @@ OperatorRows product_rows() {
       {"MatMul", 1, matmul_operator},
       {"Gemm", 7, gemm},
       {"LayerNormalization", 17, layer_normalization},
+      {"MeanVarianceNormalization", 9, mean_variance_normalization},
       {"RMSNormalization", 23, rms_normalization},
       {"SimplifiedLayerNormalization", 1, rms_normalization},
       {"If", 1, if_operator},
