@@ -11,6 +11,7 @@
 #include "conformance.h"
 #include "core/error.h"
 #include "ir/builder.h"
+#include "ir/control.h"
 #include "ir/op_table.h"
 #include "ir/outline.h"
 #include "ops/broadcast/broadcast.h"
@@ -155,7 +156,8 @@ class Generator {
         {4, &Generator::stretch},   {4, &Generator::cut},       {3, &Generator::surround},
         {3, &Generator::join},      {5, &Generator::reduces},   {4, &Generator::row_op},
         {7, &Generator::multiply},  {4, &Generator::positions}, {4, &Generator::there_and_back},
-        {14, &Generator::any_case}, {3, &Generator::fused},
+        {14, &Generator::any_case}, {3, &Generator::fused},     {2, &Generator::branches},
+        {2, &Generator::repeats},   {3, &Generator::scans},     {1, &Generator::calls},
     };
     int total = 0;
     for (const Weighted& w : steps) total += w.weight;
@@ -400,6 +402,85 @@ class Generator {
     bool kept = false;
     for (const Value& v : b_.emit(fusion_op(), Attrs(), in, {body})) kept = keep(v) || kept;
     return kept;
+  }
+
+  bool keep_any(const Values& made) {
+    bool kept = false;
+    for (const Value& v : made) kept = keep(v) || kept;
+    return kept;
+  }
+
+  // A value of the same type.
+  Value changed(Value x, int kind) {
+    if (x.dtype() == DType::boolean) return bitwise_not(x);
+    if (kind == 0) return add(x, x);
+    if (kind == 1) return mul(x, like(x, 3));
+    return is_arithmetic_float(x.dtype()) ? tanh(x) : sub(x, like(x, 1));
+  }
+
+  // A body with inputs of the types of `in`.
+  template <class Make>
+  GraphPtr body(const std::vector<TensorType>& types, Make make) {
+    Builder b;
+    Values inputs;
+    for (const TensorType& t : types) inputs.push_back(b.input("p" + std::to_string(inputs.size()), t));
+    return std::make_shared<Graph>(b.finish(make(inputs)));
+  }
+
+  // Whether some element is above 0, or a number that is known.
+  Value condition(Value x) {
+    if (!is_arithmetic_float(x.dtype()) || chance(20)) return constant(b_, DType::boolean, below(2));
+    std::vector<Index> axes(static_cast<std::size_t>(x.rank()));
+    std::iota(axes.begin(), axes.end(), Index{0});
+    return greater(sum(x, axes), like(x, 0));
+  }
+
+  bool branches() {
+    const Value x = pick(), c = condition(pick()), y = constant(b_, DType::f32, below(9));
+    const Value in[] = {x, y};
+    const std::vector<TensorType> types{x.type(), y.type()};
+    const int first = below(3), second = below(3);
+    return keep_any(if_else(
+        c, in, body(types, [&](const Values& v) { return Values{changed(v[0], first), v[1]}; }),
+        body(types, [&](const Values& v) { return Values{changed(changed(v[0], second), first), tanh(v[1])}; })));
+  }
+
+  bool repeats() {
+    const Value x = pick(), count = constant(b_, DType::i64, 0), most = constant(b_, DType::i64, below(4));
+    const Value carried[] = {count, x};
+    const int kind = below(3);
+    const bool read = chance(50);
+    const GraphPtr trip = body({count.type(), x.type(), most.type()}, [&](const Values& v) {
+      const Value next = add(v[0], like(v[0], 1));
+      return Values{less(next, v[2]), next, changed(v[1], kind)};
+    });
+    const Values made = while_loop(less(count, most), carried, std::span(&most, 1), trip);
+    return keep(read ? made[1] : made[0]);
+  }
+
+  bool scans() {
+    const Value x = pick();
+    if (x.rank() == 0 || bits(x.dtype()) % 8 != 0) return false;
+    TensorType slice = x.type();
+    slice.dims.erase(slice.dims.begin());
+    const Value other = pick(), y = number(x.dtype());
+    const Value begin = other.type() == slice ? other : broadcast(number(x.dtype()), slice.dims);
+    const int kind = below(3);
+    ScanAttrs a{.trips = x.dim(0), .carried = 1, .scanned = 1};
+    if (chance(30)) a.backward = {0};
+    if (chance(30)) a.backward_results = {1};
+    const Value in[] = {begin, x, y};
+    return keep_any(scan(b_, a, in, body({slice, slice, y.type()}, [&](const Values& v) {
+                           const Value next = x.dtype() == DType::boolean ? bitwise_xor(v[0], v[1]) : add(v[0], v[1]);
+                           return Values{next, changed(v[0], kind),
+                                         select(equal(v[1], v[1]), next, broadcast(v[2], slice.dims))};
+                         })));
+  }
+
+  bool calls() {
+    const Value x = pick();
+    return keep_any(call(b_, "twice", std::span(&x, 1),
+                         body({x.type()}, [&](const Values& v) { return Values{changed(changed(v[0], 0), 2)}; })));
   }
 
   // A case of any op; its operands are made from values that are there where their contents do not matter.

@@ -5,7 +5,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "autodiff/control.h"
 #include "core/error.h"
+#include "ir/control.h"
 #include "ops/broadcast/broadcast.h"
 #include "ops/constant/constant.h"
 #include "ops/scalar/scalar.h"
@@ -97,6 +99,8 @@ class Walk {
     Grads grads;
     if (n.op->has_vjp()) {
       grads = n.op->vjp(n.attrs, {in, out, cotangents});
+    } else if (n.op == &if_op() || n.op == &scan_op()) {
+      grads = control_gradient(n, in, cotangents);
     } else {
       require(n.op->has_definition(), "node {} has no gradient", describe(builder_.graph(), id));
       const Values defined = define(*n.op, n.attrs, in, n.bodies);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "ir/control.h"
 #include "ir/op_table.h"
 #include "ir/outline.h"
 
@@ -13,7 +14,7 @@ static constinit const Op<NoAttrs> input_definition{{.name = "input", .doc = "An
 const OpDef& input_op() { return input_definition; }
 
 OpRegistry::OpRegistry() {
-  add(fusion_op());
+  for (const OpDef* op : {&fusion_op(), &if_op(), &while_op(), &scan_op(), &call_op()}) add(*op);
   for (const OpFolder& f : op_folders()) {
     for (const OpDef* op : f.ops()) add(*op);
   }

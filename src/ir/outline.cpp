@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "core/error.h"
+#include "ir/control.h"
 #include "ir/rewrite.h"
 
 namespace rlx {
@@ -160,7 +161,7 @@ Graph outline(const Graph& g, std::span<const Id> root) {
 Graph inline_bodies(const Graph& g) {
   return rewrite(g, [](Rewriter& r, Id id) -> std::optional<Values> {
     const Node& n = r.from().nodes[id];
-    if (n.op == &fusion_op()) {
+    if (n.op == &fusion_op() || n.op == &call_op()) {
       return r.builder().inline_graph(inline_bodies(*n.bodies[0]), r.operands(id));
     }
     if (n.bodies.empty()) return {};

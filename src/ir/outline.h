@@ -14,7 +14,7 @@ const OpDef& fusion_op();
 /// a group and comes back to it.
 Graph outline(const Graph& g, std::span<const Id> root);
 
-/// Replaces every fusion node by its body, in bodies too.
+/// Replaces every fusion and call node by its body, in bodies too.
 Graph inline_bodies(const Graph& g);
 
 }  // namespace rlx

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "ir/outline.h"
 #include "ops/cast/cast.h"
 
 namespace rlx {
@@ -13,7 +12,7 @@ static bool is_half(DType d) { return d == DType::f16 || d == DType::bf16; }
 Values define(const OpDef& op, const Attrs& attrs, std::span<const Value> operands, std::span<const GraphPtr> bodies) {
   require(op.has_definition(), "op {} has no definition", op.name());
   require(!operands.empty(), "op {} has no operands", op.name());
-  const bool widen = &op != &fusion_op() && std::ranges::any_of(operands, [](Value v) { return is_half(v.dtype()); });
+  const bool widen = bodies.empty() && std::ranges::any_of(operands, [](Value v) { return is_half(v.dtype()); });
   if (!widen) return op.define(attrs, {operands, bodies});
 
   std::vector<TensorType> types;

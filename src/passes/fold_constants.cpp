@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "ir/control.h"
 #include "ir/rewrite.h"
 #include "ops/broadcast/broadcast.h"
 #include "ops/cast/cast.h"
@@ -20,6 +21,7 @@ namespace {
 
 constexpr Index most_bytes = Index{16} << 20;    // of results, unless the operands are larger
 constexpr Index most_operands = Index{1} << 28;  // of operands: what is larger takes too long
+constexpr Index most_trips = 1024;               // of a scan over constants
 constexpr Index small_bytes = Index{64} << 10;   // moves of constants up to here are folded
 
 Index dense_bytes(const TensorType& t) {
@@ -61,9 +63,16 @@ class Folding {
         constant_[i] = !n.results[0].encoding;
       } else if (n.operands.empty() ? n.op == &iota_op || n.op == &sizes_op : true) {
         const bool all = std::ranges::all_of(n.operands, [&](Operand o) { return constant_[o.node]; });
-        constant_[i] = all && knows_no_symbols(n) && bounded(n);
+        constant_[i] = all && ends(n) && knows_no_symbols(n) && bounded(n);
       }
     }
+  }
+
+  // Loops take their time, which nobody knows.
+  static bool ends(const Node& n) {
+    if (n.op == &while_op()) return false;
+    if (n.op == &scan_op() && !(n.attrs.as<ScanAttrs>().trips.bounds().hi <= most_trips)) return false;
+    return std::ranges::all_of(n.bodies, [](const GraphPtr& b) { return std::ranges::all_of(b->nodes, ends); });
   }
 
   bool bounded(const Node& n) const {

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "device/view.h"
+#include "ir/control.h"
 #include "ir/outline.h"
 #include "ir/rewrite.h"
 #include "ops/constant/constant.h"
@@ -91,7 +92,7 @@ Graph legalise(const Graph& g, PassContext& context) {
 std::function<bool(const Graph&, Id, std::string* why)> accepts_by(const MakerTable& makers) {
   return [&makers](const Graph& g, Id id, std::string* why) {
     const Node& n = g.nodes[id];
-    if (n.op == &constant_op || is_input(n)) return true;
+    if (n.op == &constant_op || is_input(n) || is_control(*n.op)) return true;
     std::vector<Slot> in, out;
     BufferId buffer = 0;
     for (const Operand o : n.operands) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "ir/control.h"
 #include "ir/outline.h"
 #include "ir/print.h"
 #include "ir/rewrite.h"
@@ -40,6 +41,16 @@ void check_result(const Pass& pass, const Graph& before, const Graph& after) {
   }
 }
 
+// A pass over the graph, and before that over the bodies of its control flow.
+Graph run_with_bodies(const Pass& pass, const Graph& g, PassContext& context) {
+  const auto body = [&](const Graph& before) {
+    Graph after = pass.run(before, context);
+    check_result(pass, before, after);
+    return after;
+  };
+  return pass.run(map_bodies(g, body), context);
+}
+
 Graph drop_dead_nodes(const Graph& g, PassContext& context) {
   Graph r = drop_dead(g);
   const std::size_t dropped = g.nodes.size() - r.nodes.size();
@@ -62,7 +73,7 @@ Graph run_passes(const Graph& g, std::span<const Pass> passes, PassContext& cont
     if (context.options.progress)
       context.options.progress(p.name, static_cast<double>(&p - passes.data()) / static_cast<double>(passes.size()));
     const auto begin = std::chrono::steady_clock::now();
-    Graph next = p.run(current, context);
+    Graph next = run_with_bodies(p, current, context);
     const auto time = std::chrono::steady_clock::now() - begin;
     check_result(p, current, next);
     if (numerics) numerics->compare(p, next);
@@ -79,6 +90,10 @@ std::span<const Pass> all_passes() {
   static constexpr Pass passes[] = {
       {"inline-bodies", "Replaces fusion nodes by their bodies.",
        [](const Graph& g, PassContext&) { return inline_bodies(g); }},
+
+      // Control flow that is known.
+      {"simplify-control", "Moves constants into bodies, and takes known branches and single trips out of theirs.",
+       simplify_control},
 
       // Simplify.
       {"fold-constants", "Computes what depends on constants alone, and states shape arithmetic as sizes.",

@@ -32,6 +32,10 @@ std::string product_name(const Graph& g, Id id);
 /// Replaces quantize and dequantize, blocks apart, by their definitions, so that they join the regions around them.
 Graph open_quantisation(const Graph& g, PassContext& context);
 
+/// Bodies of control flow get constants as constants and no operand that they do not read; an if whose condition is a
+/// constant becomes its branch, a scan of one trip its body, a call its body. Keeps every bit.
+Graph simplify_control(const Graph& g, PassContext& context);
+
 /// Moves transposes and reshapes towards the outputs, behind elementwise ops, until they cancel or become flags of
 /// matmul and attention. A transpose that something else reads stays, so that nothing is done twice. Keeps every bit.
 Graph absorb_layout(const Graph& g, PassContext& context);

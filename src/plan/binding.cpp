@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/error.h"
+
 namespace rlx {
 
 std::uint32_t DimTable::add(const Dim& d) {
@@ -30,6 +32,13 @@ ProgramLayout::ProgramLayout(const Program& p) : lives(lifetimes(p)), ends(p.ste
     for (const Dim& d : s.dims) dims.push_back(table.add(d));
     for (const Use& u : s.uses) uses.push_back({table.add(u.offset), table.add(u.bytes)});
   }
+  for (const Control& c : p.controls) {
+    ControlAt& at = controls.emplace_back();
+    at.trips = table.add(c.trips);
+    for (const Dim& d : c.slice_bytes) at.slice_bytes.push_back(table.add(d));
+    for (const Dim& d : c.carried_bytes) at.carried_bytes.push_back(table.add(d));
+    for (const Program& body : c.bodies) at.bodies.emplace_back(body);
+  }
   for (BufferId b = 0; b < lives.size(); ++b) {
     if (lives[b].used) ends[lives[b].end].push_back(b);
   }
@@ -45,7 +54,41 @@ Binding::Binding(const Program& p, const ProgramLayout& layout, DimEnv environme
     use_offsets.push_back(values[u.offset]);
     use_bytes.push_back(values[u.bytes]);
   }
+  for (std::size_t i = 0; i < p.controls.size(); ++i) {
+    const Control& c = p.controls[i];
+    const ProgramLayout::ControlAt& from = layout.controls[i];
+    ControlAt& to = controls.emplace_back();
+    to.trips = values[from.trips];
+    for (const std::uint32_t d : from.slice_bytes) to.slice_bytes.push_back(values[d]);
+    for (const std::uint32_t d : from.carried_bytes) to.carried_bytes.push_back(values[d]);
+    Index arena = 0;  // bodies of one step never run at the same time
+    for (std::size_t k = 0; k < c.bodies.size(); ++k) {
+      to.bodies.push_back(inside(c.bodies[k], from.bodies[k], env));
+      arena = std::max(arena, to.bodies.back().placement.bytes);
+    }
+    buffer_bytes[c.arena] = arena;
+    use_bytes[layout.steps[c.step].uses_begin + c.arena_use] = arena;
+  }
   placement = place(p, layout.lives, buffer_bytes);
+}
+
+Binding Binding::inside(const Program& p, const ProgramLayout& layout, const DimEnv& env) {
+  Binding refusal;
+  try {
+    for (const Check& c : p.checks) {
+      const Index left = c.left.evaluate(env), right = c.right.evaluate(env);
+      require(left == right, "{}: {} is {}, {} is {}, they must be equal", c.why, c.left.text(), left, c.right.text(),
+              right);
+    }
+    for (const auto& [size, node] : p.sizes) {
+      const Index value = size.evaluate(env);
+      require(value >= 0, "{}: size {} is {}, which is negative", node, size.text(), value);
+    }
+    return {p, layout, env};
+  } catch (const Error& e) {
+    refusal.refused = e.what();
+  }
+  return refusal;
 }
 
 }  // namespace rlx

@@ -37,6 +37,12 @@ struct ProgramLayout {
   std::vector<std::uint32_t> dims;          // of all steps
   std::vector<StepAt> steps;
   std::vector<Lifetime> lives;
+  struct ControlAt {
+    std::uint32_t trips = 0;
+    std::vector<std::uint32_t> slice_bytes, carried_bytes;
+    std::vector<ProgramLayout> bodies;
+  };
+  std::vector<ControlAt> controls;
   std::vector<std::vector<BufferId>> ends;  // owners in the arena that end with each step
 };
 
@@ -44,14 +50,26 @@ struct Binding {
   struct StepAt {
     Index items = 0, grain = 1, flops = 0;
   };
+  struct ControlAt {
+    Index trips = 0;
+    std::vector<Index> slice_bytes, carried_bytes;
+    std::vector<Binding> bodies;
+  };
   Binding(const Program& program, const ProgramLayout& layout, DimEnv env);
+  /// The binding of a body: what does not fit is kept in `refused`, for the body may never run.
+  static Binding inside(const Program& program, const ProgramLayout& layout, const DimEnv& env);
 
   DimEnv env;
   std::vector<StepAt> steps;
   std::vector<Index> dims;          // declared sizes of all steps
   std::vector<Index> buffer_bytes;  // by buffer
   std::vector<Index> use_offsets, use_bytes;
+  std::vector<ControlAt> controls;
   Placement placement;
+  std::string refused;  // why a body cannot run at these sizes; nothing else is filled then
+
+ private:
+  Binding() = default;
 };
 
 }  // namespace rlx

@@ -4,7 +4,10 @@
 
 #include "core/error.h"
 #include "device/view.h"
+#include "ir/control.h"
+#include "ir/outline.h"
 #include "ops/constant/constant.h"
+#include "plan/memory.h"
 #include "plan/program.h"
 
 namespace rlx {
@@ -36,6 +39,8 @@ class Lowering {
     keep_old_views();
     states();
     outputs();
+    sizes(g_, "");
+    p_.checks = g_.checks;
     return std::move(p_);
   }
 
@@ -114,6 +119,7 @@ class Lowering {
       if (slots_[o.node].empty()) return;  // its step is missing already
       in.push_back(slot(o));
     }
+    if (is_control(*n.op)) return control(i, std::move(in));
     if (const ViewMaker view = find_view(n.op)) {
       if (std::optional<Slot> s = view({n, in, {}})) {
         slots_[i] = {std::move(*s)};
@@ -155,6 +161,46 @@ class Lowering {
     }
     push(std::move(*step), i);
     slots_[i] = std::move(out);
+  }
+
+  void control(Id i, std::vector<Slot> in) {
+    const Node& n = g_.nodes[i];
+    Control made;
+    for (const GraphPtr& body : n.bodies) {
+      try {
+        made.bodies.push_back(lower(body, makers_, copy_));
+        share_in_place(made.bodies.back());
+      } catch (const Error& e) {
+        missing_.push_back(describe(g_, i) + ": in its body: " + e.what());
+        return;
+      }
+    }
+    for (std::size_t k = 0; k < in.size(); ++k) {
+      if (!in[k].dense()) in[k] = dense_copy(n.operands[k]);
+    }
+    std::vector<Slot> out;
+    for (std::uint32_t r = 0; r < n.results.size(); ++r) out.push_back(fresh(BufferKind::arena, 0, {i, r}));
+    push(control_step(n, in, out, made), i);
+    made.step = static_cast<std::uint32_t>(p_.steps.size() - 1);
+    made.arena = p_.steps.back().uses[made.arena_use].buffer;
+    p_.controls.push_back(std::move(made));
+    slots_[i] = std::move(out);
+  }
+
+  // Sizes that are not proved to be 0 or more: checked at every binding. Those in fusions too, which all run.
+  void sizes(const Graph& g, const std::string& inside) {
+    const std::vector<bool> live = live_nodes(g);
+    for (Id i = 0; i < g.nodes.size(); ++i) {
+      if (!live[i]) continue;
+      for (const TensorType& t : g.nodes[i].results) {
+        for (const Dim& d : t.dims) {
+          const auto same = [&](const auto& other) { return other.first == d; };
+          if (d.bounds().lo >= 0 || std::ranges::any_of(p_.sizes, same)) continue;
+          p_.sizes.emplace_back(d, inside.empty() ? describe(g, i) : inside);
+        }
+      }
+      if (g.nodes[i].op == &fusion_op()) sizes(*g.nodes[i].bodies[0], describe(g, i));
+    }
   }
 
   // A view rule that declines strided memory may take a dense copy.

@@ -25,6 +25,25 @@ struct Buffer {
   Operand value;  // the first value that lives here
 };
 
+struct Program;
+
+/// A step that runs programs of its own: a branch of if, or the body of while or scan once a trip. Uses of the step:
+/// operands, results, a second buffer for each carried value, the next condition of a while, the arena of the bodies.
+struct Control {
+  std::uint32_t step = 0;  // of the program around
+  const OpDef* op = nullptr;
+  std::uint32_t operands = 0, results = 0, carried = 0, scanned = 0;
+  Dim trips = 0;                 // of scan
+  std::vector<Dim> slice_bytes;  // of scanned operands, then of stacked results
+  std::vector<bool> backward;    // the same
+  std::vector<Dim> carried_bytes;
+  std::vector<Program> bodies;
+  std::uint32_t arena_use = 0;  // its size is known when sizes are bound
+  BufferId arena = 0;
+
+  std::uint32_t second() const { return operands + results; }
+};
+
 struct Program {
   GraphPtr graph;
   std::vector<Buffer> buffers;
@@ -35,6 +54,9 @@ struct Program {
   std::vector<BufferId> outputs;     // by output of the graph
   std::vector<BufferId> shares;      // whose memory a buffer takes: itself, or one that ends where it begins
   std::vector<std::string> remarks;  // copies that were made, and why
+  std::vector<Control> controls;     // by step, ascending
+  std::vector<Check> checks;         // of the graph
+  std::vector<std::pair<Dim, std::string>> sizes;  // that are not proved to be 0 or more, and the node that has them
 
   /// The buffer that owns the memory of `b`.
   BufferId owner(BufferId b) const {
@@ -45,6 +67,10 @@ struct Program {
 
 /// Copies a value between memory of the same type: strided to dense, or between owners.
 using CopyMaker = std::function<Step(const Slot& from, const Slot& to)>;
+
+/// The step of an if, while or scan node as what it touches, and `control` filled but for its bodies; the runtime runs
+/// it.
+Step control_step(const Node& node, std::span<const Slot> in, std::span<const Slot> out, Control& control);
 
 /// Lowers a graph: a view rule or a step for every node, results in caller memory where possible, state in place.
 /// Throws one Error that lists every node for which no maker has a step, with the reasons.

@@ -1,9 +1,11 @@
 // The reference evaluator.
 #include "runtime/evaluate.h"
 
+#include <algorithm>
 #include <set>
 
 #include "core/error.h"
+#include "ir/control.h"
 #include "ir/op.h"
 #include "ir/outline.h"
 #include "ir/rewrite.h"
@@ -48,7 +50,10 @@ class Evaluator {
   std::vector<Tensor> node(const Node& n) {
     std::vector<Tensor> in;
     for (const Operand o : n.operands) in.push_back(value(o));
-    if (n.op == &fusion_op()) return fusion(n, in);
+    if (n.op == &fusion_op()) return body(n, 0, in);
+    if (n.op == &if_op()) return body(n, load<std::int64_t>(in[0])[0] != 0 ? 0 : 1, std::span(in).subspan(1));
+    if (n.op == &while_op()) return repeat(n, in);
+    if (n.op == &scan_op()) return scan(n, in);
     const bool defined = n.op->has_definition() && !n.operands.empty();
     if (n.op->has_reference() && !(options_.definitions && defined)) return reference(n, in);
     require(defined, "op {} has neither a reference nor a definition", n.op->name());
@@ -62,16 +67,56 @@ class Evaluator {
         out.emplace_back();
         continue;
       }
-      std::vector<Index> shape;
-      for (const Dim& d : t.dims) shape.push_back(d.evaluate(env_));
-      out.emplace_back(t.dtype, std::move(shape));
+      out.push_back(zeros(t));
     }
     n.op->reference(n.attrs, {in, out, env_});
     return out;
   }
 
-  std::vector<Tensor> fusion(const Node& n, const std::vector<Tensor>& in) {
-    return evaluate(substitute_symbols(*n.bodies[0], constants_), in, {options_.definitions, {}});
+  std::vector<Tensor> body(const Node& n, std::size_t number, std::span<const Tensor> in) {
+    return evaluate(substitute_symbols(*n.bodies[number], constants_), in, {options_.definitions, {}});
+  }
+
+  std::vector<Tensor> repeat(const Node& n, std::vector<Tensor> in) {
+    const auto carried = static_cast<std::ptrdiff_t>(n.attrs.as<WhileAttrs>().carried);
+    while (load<std::int64_t>(in[0])[0] != 0) std::ranges::move(body(n, 0, std::span(in).subspan(1)), in.begin());
+    return {in.begin() + 1, in.begin() + 1 + carried};
+  }
+
+  static Tensor slice(const Tensor& from, Index at) {
+    Tensor to(from.dtype(), {from.shape().begin() + 1, from.shape().end()});
+    if (to.count() > 0)
+      std::ranges::copy(from.bytes().subspan(static_cast<std::size_t>(at) * to.bytes().size(), to.bytes().size()),
+                        to.mutable_bytes().begin());
+    return to;
+  }
+
+  std::vector<Tensor> scan(const Node& n, const std::vector<Tensor>& operands) {
+    const auto& a = n.attrs.as<ScanAttrs>();
+    const auto carried = static_cast<std::size_t>(a.carried), scanned = static_cast<std::size_t>(a.scanned);
+    const Index trips = a.trips.evaluate(env_);
+    std::vector<Tensor> in = operands, out(operands.begin(), operands.begin() + a.carried);
+    for (std::size_t i = carried; i < n.results.size(); ++i) out.push_back(zeros(n.results[i]));
+    const auto listed = [](const std::vector<Index>& list, std::size_t i) {
+      return std::ranges::find(list, static_cast<Index>(i)) != list.end();
+    };
+    for (Index t = 0; t < trips; ++t) {
+      for (std::size_t i = 0; i < scanned; ++i)
+        in[carried + i] = slice(operands[carried + i], listed(a.backward, i) ? trips - 1 - t : t);
+      const std::vector<Tensor> made = body(n, 0, in);
+      for (std::size_t i = 0; i < carried; ++i) in[i] = out[i] = made[i];
+      for (std::size_t i = carried; i < made.size(); ++i) {
+        const auto at = static_cast<std::size_t>(listed(a.backward_results, i - carried) ? trips - 1 - t : t);
+        std::ranges::copy(made[i].bytes(), out[i].mutable_bytes().subspan(at * made[i].bytes().size()).begin());
+      }
+    }
+    return out;
+  }
+
+  Tensor zeros(const TensorType& t) const {
+    std::vector<Index> shape;
+    for (const Dim& d : t.dims) shape.push_back(d.evaluate(env_));
+    return {t.dtype, std::move(shape)};
   }
 
   std::vector<Tensor> definition(const Node& n, const std::vector<Tensor>& in) {

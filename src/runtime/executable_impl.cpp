@@ -6,7 +6,6 @@
 #include "core/error.h"
 #include "core/os_posix.h"
 #include "ir/graph.h"
-#include "ir/outline.h"
 
 namespace rlx::detail {
 
@@ -24,28 +23,51 @@ ExecutableImpl::ExecutableImpl(Program p, Interface ports, std::shared_ptr<Devic
   require(options.memory_limit >= 0, "the memory limit is {} bytes, expected 0 or more", options.memory_limit);
   require(options.bindings >= 1, "0 bindings are to be kept, expected at least 1");
   for (const Interface::StatePort& s : interface.states) is_state[s.input] = true;
-  for (const Id node : program.nodes) node_texts.push_back(describe(*program.graph, node));
-  set_constants();
+  first_state_write = program.steps.size();
+  part = make_part(program);
   options.progress = {};
   check_memory(0, 0);
   find_symbols();
-  find_sizes(*program.graph, "");
-  // The graph holds the constants, of which only those that are read as they are stay.
-  program.graph.reset();
 }
 
-void ExecutableImpl::set_constants() {
-  std::vector<bool> plain(program.constants.size(), false);
+Part ExecutableImpl::make_part(Program& p) {
+  Part made;
+  for (const Id node : p.nodes) made.node_texts.push_back(describe(*p.graph, node));
+  set_constants(p, made);
+  made.control.assign(p.steps.size(), -1);
+  for (Control& c : p.controls) {
+    made.control[c.step] = static_cast<std::int32_t>(made.bodies.size());
+    std::vector<Part>& bodies = made.bodies.emplace_back();
+    for (Program& body : c.bodies) bodies.push_back(make_part(body));
+  }
+  // The graph holds the constants, of which only those that are read as they are stay.
+  p.graph.reset();
+  return made;
+}
+
+Frame ExecutableImpl::make_frame(const Program& p, const ProgramLayout& at) const {
+  Frame made;
+  made.places.resize(at.uses.size());
+  made.addresses.resize(p.inputs.size() + p.outputs.size());
+  for (std::size_t i = 0; i < p.controls.size(); ++i) {
+    std::vector<Frame>& bodies = made.bodies.emplace_back();
+    for (std::size_t k = 0; k < p.controls[i].bodies.size(); ++k)
+      bodies.push_back(make_frame(p.controls[i].bodies[k], at.controls[i].bodies[k]));
+  }
+  return made;
+}
+
+void ExecutableImpl::set_constants(Program& p, Part& made) {
+  std::vector<bool> plain(p.constants.size(), false);
   std::uint32_t use = 0;
-  first_state_write = program.steps.size();
-  for (std::size_t s = 0; s < program.steps.size(); ++s) {
-    if (options.progress)
-      options.progress("weights", static_cast<double>(s) / static_cast<double>(program.steps.size()));
-    for (const Use& u : program.steps[s].uses) {
-      const Buffer& owner = program.buffers[program.owner(u.buffer)];
+  for (std::size_t s = 0; s < p.steps.size(); ++s) {
+    if (options.progress && &p == &program)
+      options.progress("weights", static_cast<double>(s) / static_cast<double>(p.steps.size()));
+    for (const Use& u : p.steps[s].uses) {
+      const Buffer& owner = p.buffers[p.owner(u.buffer)];
       std::byte* address = nullptr;
       if (owner.kind == BufferKind::constant) {
-        const Tensor& constant = program.constants[owner.number];
+        const Tensor& constant = p.constants[owner.number];
         if (u.packing) {
           const auto memory = weights->packed(constant, *u.packing);
           address = memory->address();
@@ -62,21 +84,21 @@ void ExecutableImpl::set_constants() {
           kept.push_back(memory);
         }
       } else if (owner.kind != BufferKind::arena) {
-        externals.push_back({use, static_cast<std::uint32_t>(external(owner))});
+        made.externals.push_back({use, static_cast<std::uint32_t>(external(p, owner))});
       }
       if (owner.kind == BufferKind::state && u.access != Access::read)
         first_state_write = std::min(first_state_write, s);
-      constant_addresses.push_back(address);
+      made.constant_addresses.push_back(address);
       ++use;
     }
   }
   for (std::size_t i = 0; i < plain.size(); ++i) {
-    const Bytes& bytes = program.constants[i].plane();
+    const Bytes& bytes = p.constants[i].plane();
     if (plain[i]) {
       constant_bytes += static_cast<Index>(bytes.data.size());
     } else {
       release_pages(bytes);
-      program.constants[i] = Tensor();
+      p.constants[i] = Tensor();
     }
   }
 }
@@ -101,25 +123,9 @@ void ExecutableImpl::find_symbols() {
   }
 }
 
-// Sizes that are not proved to be 0 or more: checked at every binding. Those in fusions too, which all run.
-void ExecutableImpl::find_sizes(const Graph& g, const std::string& inside) {
-  const std::vector<bool> live = live_nodes(g);
-  for (Id i = 0; i < g.nodes.size(); ++i) {
-    if (!live[i]) continue;
-    for (const TensorType& t : g.nodes[i].results) {
-      for (const Dim& d : t.dims) {
-        const auto same = [&](const auto& other) { return other.first == d; };
-        if (d.bounds().lo >= 0 || std::ranges::any_of(may_be_negative, same)) continue;
-        may_be_negative.emplace_back(d, inside.empty() ? describe(g, i) : inside);
-      }
-    }
-    if (g.nodes[i].op == &fusion_op()) find_sizes(*g.nodes[i].bodies[0], describe(g, i));
-  }
-}
-
 // Externals are numbered: inputs (states among them), then outputs.
-std::size_t ExecutableImpl::external(const Buffer& b) const {
-  if (b.kind == BufferKind::output) return interface.inputs.size() + b.number;
+std::size_t ExecutableImpl::external(const Program& p, const Buffer& b) const {
+  if (b.kind == BufferKind::output) return p.inputs.size() + b.number;
   return b.kind == BufferKind::state ? interface.states[b.number].input : b.number;
 }
 
@@ -136,9 +142,8 @@ ExecutableImpl::Lease::Lease(const ExecutableImpl& impl) : impl_(impl) {
   context_->inputs.resize(impl.interface.inputs.size());
   context_->state_views.resize(impl.interface.states.size());
   context_->outputs.resize(impl.interface.outputs.size());
-  context_->addresses.resize(impl.interface.inputs.size() + impl.interface.outputs.size());
-  context_->places.resize(impl.layout.uses.size());
-  context_->extents.reserve(context_->addresses.size());
+  context_->frame = impl.make_frame(impl.program, impl.layout);
+  context_->extents.reserve(context_->frame.addresses.size());
 }
 
 ExecutableImpl::Lease::~Lease() {
@@ -249,11 +254,20 @@ std::shared_ptr<const Bound> ExecutableImpl::bind(Context& c, const RunOptions& 
   return made;
 }
 
+static void check_plans(const Program& p, const Binding& numbers) {
+  if (!numbers.refused.empty()) return;  // a body that does not run at these sizes
+  check_plan(p, numbers.placement, numbers.buffer_bytes, numbers.env);
+  for (std::size_t i = 0; i < p.controls.size(); ++i) {
+    for (std::size_t k = 0; k < p.controls[i].bodies.size(); ++k)
+      check_plans(p.controls[i].bodies[k], numbers.controls[i].bodies[k]);
+  }
+}
+
 std::shared_ptr<const Bound> ExecutableImpl::make_bound(const Context& c, const DimEnv& dims) const {
   std::vector<TensorType> types;
   for (const ConstView* v : c.inputs) types.emplace_back(v->dtype, std::vector<Dim>(v->shape.begin(), v->shape.end()));
   DimEnv env = bind_dims(interface, types, dims);
-  for (const auto& [size, node] : may_be_negative) {
+  for (const auto& [size, node] : program.sizes) {
     const Index value = size.evaluate(env);
     require(value >= 0, "{}: size {} is {}, which is negative", node, size.text(), value);
   }
@@ -267,7 +281,7 @@ std::shared_ptr<const Bound> ExecutableImpl::make_bound(const Context& c, const 
     std::vector<Index>& shape = made->out_shapes.emplace_back();
     for (const Dim& d : port.type.dims) shape.push_back(d.evaluate(made->numbers.env));
   }
-  if (options.check) check_plan(program, made->numbers.placement, made->numbers.buffer_bytes, made->numbers.env);
+  if (options.check) check_plans(program, made->numbers);
   return made;
 }
 

@@ -17,36 +17,54 @@ void ExecutableImpl::set_places(Context& c) const {
     c.arena.reset();
     c.arena = std::make_unique<DeviceMemory>(*device, b.placement.bytes);
   }
+  set_places({program, layout, part, b, c.frame}, c.arena->address());
+  c.placed = c.bound;
+}
+
+void ExecutableImpl::set_places(const Running& r, std::byte* arena) const {
+  const Binding& b = r.numbers;
+  if (!b.refused.empty()) return;
+  r.frame.arena = arena;
   std::size_t use = 0;
-  for (const Step& step : program.steps) {
+  for (const Step& step : r.program.steps) {
     for (const Use& u : step.uses) {
-      Memory::Place& place = c.places[use];
+      Memory::Place& place = r.frame.places[use];
       place.bytes = static_cast<std::size_t>(b.use_bytes[use]);
-      const BufferId owner = program.owner(u.buffer);
-      std::byte* const base = constant_addresses[use] ? constant_addresses[use]
-                              : program.buffers[owner].kind == BufferKind::arena
-                                  ? c.arena->address() + b.placement.offsets[owner]
-                                  : nullptr;
+      const BufferId owner = r.program.owner(u.buffer);
+      std::byte* const base = r.part.constant_addresses[use]                       ? r.part.constant_addresses[use]
+                              : r.program.buffers[owner].kind == BufferKind::arena ? arena + b.placement.offsets[owner]
+                                                                                   : nullptr;
       place.address = base ? base + b.use_offsets[use] : nullptr;
       ++use;
     }
   }
-  c.placed = c.bound;
+  for (std::size_t i = 0; i < r.program.controls.size(); ++i) {
+    const Control& c = r.program.controls[i];
+    for (std::size_t k = 0; k < c.bodies.size(); ++k) {
+      set_places({c.bodies[k], r.layout.controls[i].bodies[k], r.part.bodies[i][k], b.controls[i].bodies[k],
+                  r.frame.bodies[i][k]},
+                 arena + b.placement.offsets[r.program.owner(c.arena)]);
+    }
+  }
+}
+
+void ExecutableImpl::set_externals(const Running& r) {
+  for (const Part::External& e : r.part.externals) {
+    std::byte* const base = r.frame.addresses[e.number];  // null where the caller has no elements
+    r.frame.places[e.use].address = base ? base + r.numbers.use_offsets[e.use] : nullptr;
+  }
 }
 
 void ExecutableImpl::execute(Context& c, const RunOptions& o, State::Hold* hold) const {
   set_places(c);
   for (std::size_t i = 0; i < c.inputs.size(); ++i)
-    c.addresses[i] = static_cast<std::byte*>(const_cast<void*>(c.inputs[i]->data));  // inputs are only read
-  for (const Interface::StatePort& s : interface.states) c.addresses[s.input] = hold->bytes(s.name).data();
+    c.frame.addresses[i] = static_cast<std::byte*>(const_cast<void*>(c.inputs[i]->data));  // inputs are only read
+  for (const Interface::StatePort& s : interface.states) c.frame.addresses[s.input] = hold->bytes(s.name).data();
   for (std::size_t i = 0; i < c.outputs.size(); ++i)
-    c.addresses[c.inputs.size() + i] = static_cast<std::byte*>(c.outputs[i].data);
+    c.frame.addresses[c.inputs.size() + i] = static_cast<std::byte*>(c.outputs[i].data);
   check_overlaps(c);
   if (!device->info().host_memory) stage(c);
-  for (const External& e : externals) {
-    std::byte* const base = c.addresses[e.number];  // null where the caller has no elements
-    c.places[e.use].address = base ? base + c.bound->numbers.use_offsets[e.use] : nullptr;
-  }
+  set_externals({program, layout, part, c.bound->numbers, c.frame});
   run_steps(c, o, hold);
   if (!device->info().host_memory) unstage(c, hold);
 }
@@ -55,9 +73,9 @@ void ExecutableImpl::execute(Context& c, const RunOptions& o, State::Hold* hold)
 void ExecutableImpl::check_overlaps(Context& c) const {
   const std::size_t inputs = c.inputs.size();
   c.extents.clear();
-  for (std::uint32_t i = 0; i < c.addresses.size(); ++i) {
+  for (std::uint32_t i = 0; i < c.frame.addresses.size(); ++i) {
     const BufferId buffer = i < inputs ? program.inputs[i] : program.owner(program.outputs[i - inputs]);
-    const auto begin = reinterpret_cast<std::uintptr_t>(c.addresses[i]);
+    const auto begin = reinterpret_cast<std::uintptr_t>(c.frame.addresses[i]);
     const auto bytes = static_cast<std::uintptr_t>(c.bound->numbers.buffer_bytes[buffer]);
     if (bytes > 0) c.extents.push_back({begin, begin + bytes, i, i >= inputs || is_state[i]});
   }
@@ -84,15 +102,15 @@ void ExecutableImpl::check_overlaps(Context& c) const {
 
 // Copies inputs and states to the device; addresses become the device's.
 void ExecutableImpl::stage(Context& c) const {
-  c.staged.resize(c.addresses.size());
-  for (std::size_t i = 0; i < c.addresses.size(); ++i) {
+  c.staged.resize(c.frame.addresses.size());
+  for (std::size_t i = 0; i < c.frame.addresses.size(); ++i) {
     const bool is_input = i < c.inputs.size();
     const std::size_t k = is_input ? i : i - c.inputs.size();
     const Index bytes = c.bound->numbers.buffer_bytes[is_input ? program.inputs[k] : program.owner(program.outputs[k])];
     if (!c.staged[i] || c.staged[i]->bytes() < bytes) c.staged[i] = std::make_unique<DeviceMemory>(*device, bytes);
     if (is_input && bytes > 0)
-      device->upload(c.staged[i]->address(), {c.addresses[i], static_cast<std::size_t>(bytes)});
-    c.addresses[i] = c.staged[i]->address();
+      device->upload(c.staged[i]->address(), {c.frame.addresses[i], static_cast<std::size_t>(bytes)});
+    c.frame.addresses[i] = c.staged[i]->address();
   }
 }
 
@@ -109,13 +127,14 @@ void ExecutableImpl::unstage(Context& c, State::Hold* hold) const {
   device->synchronize();
 }
 
-void ExecutableImpl::run_step(const Context& c, std::size_t s, const RunOptions& o) const {
-  const Step& step = program.steps[s];
-  const ProgramLayout::StepAt& at = layout.steps[s];
-  const Binding::StepAt& numbers = c.bound->numbers.steps[s];
+void ExecutableImpl::run_step(const Running& r, std::size_t s, const RunOptions& o) const {
+  const Step& step = r.program.steps[s];
+  const ProgramLayout::StepAt& at = r.layout.steps[s];
+  const Binding::StepAt& numbers = r.numbers.steps[s];
   if (numbers.items <= 0) return;
-  const Memory memory(std::span(c.places).subspan(at.uses_begin, step.uses.size()));
-  const DimValues dims(std::span(c.bound->numbers.dims).subspan(at.dims_begin, step.dims.size()));
+  if (r.part.control[s] >= 0) return run_control(r, static_cast<std::size_t>(r.part.control[s]), o);
+  const Memory memory(std::span(r.frame.places).subspan(at.uses_begin, step.uses.size()));
+  const DimValues dims(std::span(r.numbers.dims).subspan(at.dims_begin, step.dims.size()));
   if (numbers.items <= numbers.grain || executor->width() == 1 || !device->info().host_memory)
     return step.run(memory, dims, {0, numbers.items});
   const auto piece = [&](Index begin, Index end) {
@@ -125,8 +144,15 @@ void ExecutableImpl::run_step(const Context& c, std::size_t s, const RunOptions&
   executor->run(numbers.items, numbers.grain, piece);
 }
 
+void ExecutableImpl::end_step(const Running& r, std::size_t s) const {
+  if (!options.poison) return;
+  for (const BufferId b : r.layout.ends[s])
+    device->fill(r.frame.arena + r.numbers.placement.offsets[b], r.numbers.buffer_bytes[b], std::byte{0xFF});
+}
+
 void ExecutableImpl::run_steps(Context& c, const RunOptions& o, State::Hold* hold) const {
   if (o.step_times) o.step_times->assign(program.steps.size(), {});
+  const Running running{program, layout, part, c.bound->numbers, c.frame};
   std::size_t s = 0;
   bool inside = false;
   const auto lose = [&] {
@@ -141,20 +167,16 @@ void ExecutableImpl::run_steps(Context& c, const RunOptions& o, State::Hold* hol
         fail("the deadline passed before step {} of {} ({})", s, program.steps.size(), program.steps[s].name);
       const auto begin = o.step_times ? Clock::now() : Clock::time_point();
       inside = true;
-      run_step(c, s, o);
+      run_step(running, s, o);
       if (o.step_times) {
         device->synchronize();
         (*o.step_times)[s] = Clock::now() - begin;
       }
-      if (!options.poison) continue;
-      for (const BufferId b : layout.ends[s]) {
-        const Binding& numbers = c.bound->numbers;
-        device->fill(c.arena->address() + numbers.placement.offsets[b], numbers.buffer_bytes[b], std::byte{0xFF});
-      }
+      end_step(running, s);
     }
   } catch (const Error& e) {
     lose();
-    fail("{}: {}", s < node_texts.size() ? node_texts[s] : "", e.what());
+    fail("{}: {}", s < part.node_texts.size() ? part.node_texts[s] : "", e.what());
   } catch (...) {
     lose();
     throw;
@@ -176,7 +198,7 @@ RunReport ExecutableImpl::report(const DimEnv& dims) const {
               .packed_bytes = packed_bytes};
   const auto waits = dependencies(program);
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
-    StepReport step{program.steps[s].name, node_texts[s], b.steps[s].items, b.steps[s].grain, b.steps[s].flops};
+    StepReport step{program.steps[s].name, part.node_texts[s], b.steps[s].items, b.steps[s].grain, b.steps[s].flops};
     step.arithmetic = program.steps[s].arithmetic;
     step.declined = program.steps[s].declined;
     for (std::size_t u = 0; u < program.steps[s].uses.size(); ++u) {

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/thread_pool.h"
 #include "ir/builder.h"
+#include "ir/control.h"
 #include "passes/legalise.h"
 #include "runtime/pass_evaluator.h"
 
@@ -41,7 +42,8 @@ std::vector<Tensor> Session::run_alone(const Node& n, std::span<const Tensor> op
   const DeviceInfo target{.name = device_->info().name, .accepts = accepts_by(device_->makers())};
   Report unread;
   PassContext context{.device = target, .options = {}, .report = unread};
-  return prepare(std::make_shared<const Graph>(legalise(g, context)), {}).run(inputs);
+  const auto legal = [&](const Graph& part) { return legalise(part, context); };
+  return prepare(std::make_shared<const Graph>(legal(map_bodies(g, legal))), {}).run(inputs);
 }
 
 Executable Session::prepare(std::shared_ptr<const Graph> graph, const ExecutableOptions& options) const {

@@ -42,8 +42,11 @@ std::optional<std::vector<Id>> sources(const Graph& g, Id id) {
 }  // namespace
 
 const Tensor* Importer::evaluated(Value v) const {
-  if (const auto it = evaluated_.find(v.at); it != evaluated_.end()) return &it->second;
-  const Graph& g = builder_.graph();
+  Level* level = level_;
+  while (level && &level->builder != v.builder) level = level->outer;
+  if (!level) return nullptr;
+  if (const auto it = level->evaluated.find(v.at); it != level->evaluated.end()) return &it->second;
+  const Graph& g = v.builder->graph();
   const auto nodes = sources(g, v.at.node);
   if (!nodes) return nullptr;
   Builder b;
@@ -56,7 +59,7 @@ const Tensor* Importer::evaluated(Value v) const {
   }
   const Graph alone = b.finish({made.at(v.at.node)[v.at.result]});
   if (!alone.symbols.empty()) return nullptr;
-  return &evaluated_.emplace(v.at, evaluate(alone, std::span<const Tensor>())[0]).first->second;
+  return &level->evaluated.emplace(v.at, evaluate(alone, std::span<const Tensor>())[0]).first->second;
 }
 
 }  // namespace rlx::onnx

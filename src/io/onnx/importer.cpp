@@ -104,14 +104,14 @@ void Importer::charge(std::size_t work) {
 
 // What the nodes since the last call take.
 void Importer::charge_new_nodes() {
-  const Graph& g = builder_.graph();
+  const Graph& g = level_->builder.graph();
   std::size_t work = 0;
-  for (; charged_nodes_ < g.nodes.size(); ++charged_nodes_) {
-    const Node& n = g.nodes[charged_nodes_];
+  for (std::size_t& i = level_->charged; i < g.nodes.size(); ++i) {
+    const Node& n = g.nodes[i];
     work += 200 + 16 * n.operands.size();
     for (std::uint32_t r = 0; r < n.results.size(); ++r) {
       work += text_size(n.results[r].dims);
-      if (const auto it = g.values.find({static_cast<Id>(charged_nodes_), r}); it != g.values.end()) {
+      if (const auto it = g.values.find({static_cast<Id>(i), r}); it != g.values.end()) {
         work += text_size(it->second);
       }
     }
@@ -166,7 +166,7 @@ Value Importer::input(const ValueInfo& info) {
   for (std::size_t i = 0; i < info.dims.size(); ++i) dims.push_back(dimension(info, i));
   TensorType type(*dtype, std::move(dims));
   check_size(type);
-  return builder_.input(info.name, std::move(type));
+  return level_->builder.input(info.name, std::move(type));
 }
 
 // An input that the caller has fixed to a value, which must be one that the file allows.
@@ -179,7 +179,7 @@ Value Importer::fixed(const ValueInfo& info, const Tensor& value) {
   }
   require(type && sizes, "'{}': input {} is fixed to a tensor {}, which is not what the file declares", file,
           in_quotes(info.name), value.type().text());
-  return constant(builder_, value);
+  return constant(level_->builder, value);
 }
 
 void Importer::initializers(const GraphProto& graph, Scope& scope) {
@@ -210,7 +210,7 @@ Graph Importer::run() {
   const GraphProto& g = model_->graph;
   const std::string& file = model_->file.name;
   require(model_->ir_version >= 3, "'{}' has IR version {}, 3 and newer are read", file, model_->ir_version);
-  Scope scope;
+  Scope scope{nullptr, level_, {}};
   initializers(g, scope);
   std::set<std::string_view> input_names;
   for (const ValueInfo& info : g.inputs) {
@@ -218,8 +218,10 @@ Graph Importer::run() {
     require(input_names.insert(info.name).second, "'{}': input {} is declared twice", file, in_quotes(info.name));
     if (scope.names.contains(info.name)) continue;  // an initialiser, which older files list as inputs too
     const auto fix = options_->fixed.find(info.name);
-    const Value value = fix == options_->fixed.end() ? input(info) : fixed(info, fix->second);
-    scope.names.emplace(info.name, Scope::Entry{value, nullptr});
+    const Item item = options_->sequences.contains(info.name) ? sequence_input(info)
+                      : fix == options_->fixed.end()          ? Item(input(info))
+                                                              : Item(fixed(info, fix->second));
+    scope.names.emplace(info.name, Scope::Entry{item, nullptr});
   }
   check_options();
   Frame frame{&scope, model_->opsets, {}, false, 0};
@@ -228,36 +230,47 @@ Graph Importer::run() {
   require(!g.outputs.empty(), "'{}': the graph has no outputs", file);
   Values outputs;
   std::vector<std::string> names;
-  for (const ValueInfo& info : g.outputs) {
-    const auto v = find(info.name, frame, nullptr);
-    ensure(v.has_value(), "an output of a failed node");
-    const bool stated = info.kind == "tensor" && info.type != 0;
-    require(!stated || dtype_of(info.type) == v->dtype(), "'{}': output {} is declared as {}, the graph makes {}", file,
-            in_quotes(info.name), element_name(info.type), name(v->dtype()));
-    outputs.push_back(*v);
-    names.emplace_back(info.name);
-  }
-  return builder_.finish(outputs, std::move(names));
+  for (const ValueInfo& info : g.outputs) output(info, frame, outputs, names);
+  require(!outputs.empty(), "'{}': all outputs are empty", file);
+  return level_->builder.finish(outputs, std::move(names));
 }
 
-std::optional<Value> Importer::find(std::string_view name, const Frame& frame, const NodeProto* reader) {
+// A tensor is one output; the elements of a sequence are outputs of their own, an empty optional value is none.
+void Importer::output(const ValueInfo& info, const Frame& frame, Values& values, std::vector<std::string>& names) {
+  const auto item = find(info.name, frame, nullptr);
+  ensure(item.has_value(), "an output of a failed node");
+  if (item->none) return;
+  for (std::size_t i = 0; i < item->values.size(); ++i) {
+    const Value v = item->values[i];
+    const bool stated = info.kind == "tensor" && info.type != 0;
+    require(!stated || dtype_of(info.type) == v.dtype(), "'{}': output {} is declared as {}, the graph makes {}",
+            model_->file.name, in_quotes(info.name), element_name(info.type), name(v.dtype()));
+    values.push_back(v);
+    names.push_back(std::string(info.name) + (item->sequence ? "." + std::to_string(i) : ""));
+  }
+}
+
+std::optional<Item> Importer::find(std::string_view name, const Frame& frame, const NodeProto* reader) {
   for (Scope* s = frame.scope; s; s = s->parent) {
     const auto it = s->names.find(name);
     if (it == s->names.end()) continue;
     Scope::Entry& entry = it->second;
     if (const TensorProto* t = std::exchange(entry.initializer, nullptr)) {  // a failure is not tried again
-      entry.value = constant(builder_, loader_->load(*t));
+      entry.value = Item(constant(s->level->builder, loader_->load(*t)));
       charge_new_nodes();
     }
-    return entry.value;
+    if (!entry.value || s->level == level_) return entry.value;
+    Item here = *entry.value;
+    for (Value& v : here.values) v = lift(*level_, v);
+    return here;
   }
   const std::string who = reader ? fmt::format("node {} ({})", node_name(*reader), reader->op) : "an output";
   throw NotWellFormed(
       fmt::format("'{}': {} reads {}, which nothing before it defines", model_->file.name, who, in_quotes(name)));
 }
 
-void Importer::define(std::string_view name, std::optional<Value> value, Frame& frame) {
-  bool added = frame.scope->names.try_emplace(name, Scope::Entry{value, nullptr}).second;
+void Importer::define(std::string_view name, std::optional<Item> value, Frame& frame) {
+  bool added = frame.scope->names.try_emplace(name, Scope::Entry{std::move(value), nullptr}).second;
   for (const Scope* s = frame.scope->parent; s; s = s->parent) added = added && !s->names.contains(name);
   if (!added)
     throw NotWellFormed(fmt::format("'{}': the name {} is defined twice", model_->file.name, in_quotes(name)));
@@ -291,13 +304,14 @@ void Importer::node(const NodeProto& n, Frame& frame) {
     charge(100 + n.outputs[i].size());
     const bool there = made && i < made->size();
     define(n.outputs[i], there ? std::optional((*made)[i]) : std::nullopt, frame);
-    if (there) builder_.label((*made)[i], n.name.empty() ? n.outputs[i] : n.name);
+    if (there && (*made)[i].values.size() == 1)
+      level_->builder.label((*made)[i].values[0], n.name.empty() ? n.outputs[i] : n.name);
   }
 }
 
 // The values that a node reads; nothing when one of them cannot be loaded, which is then noted.
-std::optional<std::vector<std::optional<Value>>> Importer::operands(const NodeProto& n, Frame& frame, Index opset) {
-  std::vector<std::optional<Value>> in;
+std::optional<std::vector<std::optional<Item>>> Importer::operands(const NodeProto& n, Frame& frame, Index opset) {
+  std::vector<std::optional<Item>> in;
   for (const std::string_view name : n.inputs) {
     in.emplace_back();
     if (name.empty()) continue;
@@ -311,12 +325,15 @@ std::optional<std::vector<std::optional<Value>>> Importer::operands(const NodePr
       return std::nullopt;
     }
     if (!in.back()) continue;
-    if (const auto* elements = builder_.known(*in.back())) charge(text_size(*elements));
+    for (const Value& v : in.back()->values) {
+      charge(8);
+      if (const auto* elements = level_->builder.known(v)) charge(text_size(*elements));
+    }
   }
   return in;
 }
 
-std::optional<Values> Importer::results(const NodeProto& n, Frame& frame, Index opset) {
+std::optional<Items> Importer::results(const NodeProto& n, Frame& frame, Index opset) {
   auto in = operands(n, frame, opset);
   if (!in) return std::nullopt;
   const FunctionProto* const function = function_of(n);
@@ -337,10 +354,21 @@ std::optional<Values> Importer::results(const NodeProto& n, Frame& frame, Index 
       return std::nullopt;
     }
     if (function) return call(*function, n, frame);
+    for (std::size_t i = 0; row->make && i < in->size(); ++i) {
+      require(!(*in)[i] || (*in)[i]->tensor(), "operand {} is {}, expected a tensor", i,
+              (*in)[i] ? kind_of(*(*in)[i]) : "");
+    }
     NodeArgs args(*this, n, frame, opset, std::move(*in));
-    Values out = row->make(args);
+    Items out;
+    if (row->make_items) {
+      out = row->make_items(args);
+    } else {
+      for (const Value& v : row->make(args)) out.emplace_back(v);
+    }
     args.finish();
-    for (const Value& v : out) check_size(v.type());
+    for (const Item& i : out) {
+      for (const Value& v : i.values) check_size(v.type());
+    }
     for (std::size_t i = out.size(); i < n.outputs.size(); ++i) {
       require(n.outputs[i].empty(), "result {} ({}) is not supported", i, in_quotes(n.outputs[i]));
     }
@@ -353,14 +381,14 @@ std::optional<Values> Importer::results(const NodeProto& n, Frame& frame, Index 
   }
 }
 
-Values Importer::call(const FunctionProto& f, const NodeProto& n, Frame& frame) {
+Items Importer::call(const FunctionProto& f, const NodeProto& n, Frame& frame) {
   require(frame.depth < deepest_call, "functions call each other deeper than {}: {} may call itself", deepest_call,
           in_quotes(f.name));
   require(n.inputs.size() <= f.inputs.size(), "{} operands are given to a function of {}", n.inputs.size(),
           f.inputs.size());
   require(n.outputs.size() <= f.outputs.size(), "{} results are asked of a function of {}", n.outputs.size(),
           f.outputs.size());
-  Scope scope;
+  Scope scope{nullptr, level_, {}};
   Frame inner{&scope, f.opsets, {}, true, frame.depth + 1};
   for (std::size_t i = 0; i < n.inputs.size(); ++i) {
     if (n.inputs[i].empty()) continue;
@@ -381,7 +409,7 @@ Values Importer::call(const FunctionProto& f, const NodeProto& n, Frame& frame) 
     inner.attributes[a.name] = given;
   }
   nodes(f.nodes, inner);
-  Values out;
+  Items out;
   for (std::size_t i = 0; i < n.outputs.size(); ++i) {
     const auto v = find(f.outputs[i], inner, &n);
     require(v.has_value(), "a node of the function {} cannot be imported", in_quotes(f.name));
@@ -391,12 +419,12 @@ Values Importer::call(const FunctionProto& f, const NodeProto& n, Frame& frame) 
 }
 
 const Tensor* Importer::constant_of(Value v) const {
-  const Node& n = builder_.graph().nodes[v.at.node];
+  const Node& n = v.builder->graph().nodes[v.at.node];
   return n.op == &constant_op ? &n.attrs.as<ConstantAttrs>().data : evaluated(v);
 }
 
 std::optional<std::vector<Dim>> Importer::known(Value v) const {
-  if (const auto* elements = builder_.known(v)) return *elements;
+  if (const auto* elements = v.builder->known(v)) return *elements;
   const Tensor* t = constant_of(v);
   const bool read =
       t && t->rank() <= 1 && t->count() <= 4096 && (is_integer(t->dtype()) || t->dtype() == DType::boolean);

@@ -1,6 +1,7 @@
 // The state of an import: names, symbols, what has failed; and what an operator's function sees of it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -22,6 +23,25 @@ namespace rlx::onnx {
 
 class NodeArgs;
 
+/// What a name stands for: a tensor, a list of tensors that the importer knows one by one, or an optional one of both.
+struct Item {
+  Values values;  // the tensor, or the elements of the sequence
+  bool sequence = false, optional = false, none = false;
+
+  Item() = default;
+  Item(Value tensor) : values{tensor} {}
+  static Item list(Values elements) {
+    Item i;
+    i.values = std::move(elements);
+    i.sequence = true;
+    return i;
+  }
+  bool tensor() const { return !sequence && !optional; }
+};
+using Items = std::vector<Item>;
+/// `a sequence`, `an optional value`, `a tensor`.
+std::string_view kind_of(const Item& item);
+
 /// The file breaks a rule of the format: nothing more is imported, whereas other errors are collected.
 class NotWellFormed : public Error {
  public:
@@ -34,6 +54,7 @@ struct OperatorRow {
   std::string_view name;
   Index since;  // first version of the operator set that has it, in a form that the function reads
   OperatorFunction make;
+  Items (*make_items)(NodeArgs&) = nullptr;  // instead of `make`, for operators on sequences and optional values
 };
 using OperatorRows = std::span<const OperatorRow>;
 // Families of operators, a file each: X(family, domain) for FAMILY_rows().
@@ -43,6 +64,7 @@ using OperatorRows = std::span<const OperatorRow>;
   X(arithmetic, "") \
   X(attention, "") \
   X(cast, "") \
+  X(control, "") \
   X(convolution, "") \
   X(curve, "") \
   X(einsum, "") \
@@ -72,11 +94,22 @@ RLX_ONNX_FAMILIES(RLX_DECLARE)
 
 inline constexpr Index oldest_opset = 7, newest_opset = 28;
 
+/// A graph that is being made: the model's, or a body inside of it.
+struct Level {
+  Builder builder;
+  Level* outer = nullptr;
+  std::map<Operand, Value> inner;                              // values of the outer level, as they appear here
+  Values captures;                                             // those that became inputs, in order
+  std::size_t charged = 0;                                     // nodes that are accounted for
+  std::unordered_map<Operand, Tensor, OperandHash> evaluated;  // values that follow from constants
+};
+
 /// Names of a graph or a function body, and what they stand for.
 struct Scope {
   Scope* parent = nullptr;
+  Level* level = nullptr;  // whose values they are
   struct Entry {
-    std::optional<Value> value;                // empty: it comes from a node that failed, or is not loaded yet
+    std::optional<Item> value;                 // empty: it comes from a node that failed, or is not loaded yet
     const TensorProto* initializer = nullptr;  // loaded when it is first read
   };
   std::unordered_map<std::string_view, Entry> names;
@@ -97,6 +130,8 @@ class Failures {
   void add(const NodeProto& node, Index opset, const std::string& why);
   void skip() { ++skipped_; }
   bool empty() const { return groups_.empty(); }
+  /// Whether the two have heard of equally many failures.
+  bool same(const Failures& other) const { return count_ == other.count_ && skipped_ == other.skipped_; }
   /// Throws the Error that lists them.
   [[noreturn]] void report(const std::string& model, std::size_t nodes) const;
 
@@ -117,7 +152,7 @@ class Importer {
 
   Graph run();
 
-  Builder& builder() { return builder_; }
+  Builder& builder() { return level_->builder; }
   TensorLoader& loader() { return *loader_; }
   const ModelProto& model() const { return *model_; }
 
@@ -125,8 +160,23 @@ class Importer {
   void nodes(const std::vector<NodeProto>& list, Frame& frame);
   /// Adds the names of a graph's initialisers.
   void initializers(const GraphProto& graph, Scope& scope);
-  /// The value of a name; null when it comes from a node that failed. Throws Error for a name that is not defined.
-  std::optional<Value> find(std::string_view name, const Frame& frame, const NodeProto* reader);
+  /// What a name stands for, in the graph that is being made; nothing when it comes from a node that failed. Throws
+  /// Error for a name that is not defined.
+  std::optional<Item> find(std::string_view name, const Frame& frame, const NodeProto* reader);
+  /// Imports the nodes of a graph inside of a node into the graph that is being made; gives its outputs.
+  Items inline_graph(const GraphProto& graph, Frame& frame, const Items& inputs);
+  /// A graph with inputs of these types and of what `build` reads of the values around, which are `captures`.
+  struct Body {
+    Graph graph;
+    Values captures;
+  };
+  Body body(std::span<const TensorType> types, const std::function<Values(std::span<const Value>)>& build);
+  /// What stands in the report of failures. `again` after a failed attempt forgets what it added.
+  Failures& failures() { return failures_; }
+  /// The value, computed from constants and known sizes; nothing when it depends on data or takes too long.
+  std::optional<Tensor> computed(Value v) const;
+  /// Whether a condition holds for all data, or for none.
+  std::optional<bool> decided(Value condition, int depth = 0) const;
   /// Elements of a small integer or boolean tensor of rank 0 or 1 as sizes, where they are known.
   std::optional<std::vector<Dim>> known(Value v) const;
   /// The tensor of a value that is a constant, or follows from few small constants by few nodes, or null.
@@ -139,10 +189,13 @@ class Importer {
   Dim dimension(const ValueInfo& info, std::size_t axis);
   Dim symbol(std::string_view name, std::string fallback);
   void node(const NodeProto& n, Frame& frame);
-  std::optional<std::vector<std::optional<Value>>> operands(const NodeProto& n, Frame& frame, Index opset);
-  std::optional<Values> results(const NodeProto& n, Frame& frame, Index opset);
-  Values call(const FunctionProto& f, const NodeProto& n, Frame& frame);
-  void define(std::string_view name, std::optional<Value> value, Frame& frame);
+  std::optional<std::vector<std::optional<Item>>> operands(const NodeProto& n, Frame& frame, Index opset);
+  std::optional<Items> results(const NodeProto& n, Frame& frame, Index opset);
+  Items call(const FunctionProto& f, const NodeProto& n, Frame& frame);
+  void define(std::string_view name, std::optional<Item> value, Frame& frame);
+  Item sequence_input(const ValueInfo& info);
+  void output(const ValueInfo& info, const Frame& frame, Values& values, std::vector<std::string>& names);
+  Value lift(Level& level, Value v);
   Index opset_of(const NodeProto& n, const Frame& frame) const;
   const FunctionProto* function_of(const NodeProto& n) const;
   void charge(std::size_t work);
@@ -153,21 +206,20 @@ class Importer {
   TensorLoader* loader_;
   const OnnxOptions* options_;
   DimSymbols closer_;
-  Builder builder_;
+  Level base_;
+  Level* level_ = &base_;
   Failures failures_;
   std::map<std::string, Dim, std::less<>> symbols_;      // by the file's name
   std::set<std::string, std::less<>> identifiers_;       // in use
   std::map<std::string, int, std::less<>> next_suffix_;  // of identifiers that would be equal
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionProto*> functions_;
-  std::size_t node_count_ = 0, charged_nodes_ = 0, work_ = 0;
-  mutable std::unordered_map<Operand, Tensor, OperandHash> evaluated_;  // references stay valid
+  std::size_t node_count_ = 0, work_ = 0;
 };
 
 /// One node, as its operator's function sees it. Errors of every kind become the node's failure.
 class NodeArgs {
  public:
-  NodeArgs(Importer& importer, const NodeProto& node, Frame& frame, Index opset, std::vector<std::optional<Value>> in)
-      : importer_(&importer), node_(&node), frame_(&frame), opset_(opset), in_(std::move(in)) {}
+  NodeArgs(Importer& importer, const NodeProto& node, Frame& frame, Index opset, std::vector<std::optional<Item>> in);
 
   Importer& importer() { return *importer_; }
   Builder& builder() { return importer_->builder(); }
@@ -181,6 +233,9 @@ class NodeArgs {
   /// Operand `i`; throws Error when it is left out.
   Value operator[](std::size_t i) const;
   std::optional<Value> optional(std::size_t i) const { return has(i) ? in_[i] : std::nullopt; }
+  /// Operand `i` of any kind; throws Error when it is left out.
+  const Item& item(std::size_t i) const;
+  bool has_item(std::size_t i) const { return i < items_.size() && items_[i].has_value(); }
   /// All operands, at least one, none of them left out.
   Values all() const;
   /// Whether result `i` has a name.
@@ -222,7 +277,8 @@ class NodeArgs {
   const NodeProto* node_;
   Frame* frame_;
   Index opset_;
-  std::vector<std::optional<Value>> in_;
+  std::vector<std::optional<Value>> in_;  // operands that are tensors
+  std::vector<std::optional<Item>> items_;
   std::set<std::string_view> asked_;
 };
 

@@ -97,19 +97,11 @@ Values linear_attention(NodeArgs& n) {
 Value inlined(NodeArgs& n, const GraphProto& g, Value x) {
   require(g.inputs.size() == 1 && g.outputs.size() == 1, "a graph has {} inputs and {} results, expected one of each",
           g.inputs.size(), g.outputs.size());
-  require(n.frame().depth < deepest, "graphs are nested deeper than {}", deepest);
-  Scope scope;
-  scope.parent = n.frame().scope;
-  scope.names.emplace(g.inputs[0].name, Scope::Entry{x, nullptr});
-  Frame inner = n.frame();
-  inner.scope = &scope;
-  ++inner.depth;
-  n.importer().initializers(g, scope);
-  n.importer().nodes(g.nodes, inner);
-  const auto y = n.importer().find(g.outputs[0].name, inner, &n.node());
-  require(y.has_value(), "a node of the graph cannot be imported");
-  require(y->type() == x.type(), "a graph makes {} of {}", y->type().text(), x.type().text());
-  return *y;
+  const Item item = n.importer().inline_graph(g, n.frame(), {x})[0];
+  require(item.tensor(), "a graph makes {}, expected a tensor", kind_of(item));
+  const Value y = item.values[0];
+  require(y.type() == x.type(), "a graph makes {} of {}", y.type().text(), x.type().text());
+  return y;
 }
 
 Values flex_attention(NodeArgs& n) {

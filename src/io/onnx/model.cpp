@@ -51,10 +51,11 @@ class Parser {
   void tensor_type(std::string_view message, ValueInfo& v);
   void shape(std::string_view message, ValueInfo& v);
   void dimension(std::string_view message, DimProto& d);
-  void nested_type(std::string_view message, const char* kind);
-  void forget_type(std::string_view message) {
+  std::string_view nested_type(std::string_view message, const char* kind);
+  std::string_view forget_type(std::string_view message) {
     ValueInfo inner;
     type(message, inner);
+    return inner.kind;
   }
   void opset(std::string_view message, OpsetImport& o);
   void function(std::string_view message, FunctionProto& f);
@@ -419,7 +420,7 @@ void Parser::type(std::string_view message, ValueInfo& v) {
       ValueInfo inner;
       tensor_type(in.bytes(f, name), inner);
     } else {
-      nested_type(in.bytes(f, name), name);
+      v.inside = nested_type(in.bytes(f, name), name);
     }
   }
   --depth_;
@@ -465,12 +466,14 @@ void Parser::dimension(std::string_view message, DimProto& d) {
   }
 }
 
-// Types inside of sequences, maps and optionals are read, so that all of the file is well formed, and forgotten.
-void Parser::nested_type(std::string_view message, const char* kind) {
+// Types inside of sequences, maps and optionals are read, so that all of the file is well formed; their kind is kept.
+std::string_view Parser::nested_type(std::string_view message, const char* kind) {
   WireReader in(file_, message, kind);
+  std::string_view inside;
   for (Field f; in.next(f);) {
-    if (f.number == (std::string_view(kind) == "map" ? 2u : 1u)) forget_type(in.bytes(f, "elem_type"));
+    if (f.number == (std::string_view(kind) == "map" ? 2u : 1u)) inside = forget_type(in.bytes(f, "elem_type"));
   }
+  return inside;
 }
 
 void Parser::opset(std::string_view message, OpsetImport& o) {

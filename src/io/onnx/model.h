@@ -75,8 +75,9 @@ struct DimProto {
 /// A declared input or output.
 struct ValueInfo {
   std::string_view name;
-  std::string_view kind;  // `tensor`, `sequence`, `map`, `optional`, `sparse tensor`, or empty: nothing is declared
-  std::int32_t type = 0;  // element type of a tensor
+  std::string_view kind;    // `tensor`, `sequence`, `map`, `optional`, `sparse tensor`, or empty: nothing is declared
+  std::int32_t type = 0;    // element type of a tensor
+  std::string_view inside;  // the same of what a sequence or an optional value holds
   bool has_shape = false;
   std::vector<DimProto> dims;
 };

@@ -15,7 +15,19 @@ Index axis_of(Index axis, Index rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
+NodeArgs::NodeArgs(Importer& importer, const NodeProto& node, Frame& frame, Index opset,
+                   std::vector<std::optional<Item>> in)
+    : importer_(&importer), node_(&node), frame_(&frame), opset_(opset), items_(std::move(in)) {
+  for (const auto& item : items_) in_.push_back(item && item->tensor() ? std::optional(item->values[0]) : std::nullopt);
+}
+
+const Item& NodeArgs::item(std::size_t i) const {
+  require(has_item(i), "operand {} is left out", i);
+  return *items_[i];
+}
+
 Value NodeArgs::operator[](std::size_t i) const {
+  require(!has_item(i) || has(i), "operand {} is {}, expected a tensor", i, has_item(i) ? kind_of(*items_[i]) : "");
   require(has(i), "operand {} is left out", i);
   return *in_[i];
 }

@@ -19,6 +19,9 @@ struct OnnxOptions {
   /// Inputs that have one value for good, by the name in the file: they become constants, and operands that must be
   /// known (the target of a Reshape) may come from them.
   std::map<std::string, Tensor, std::less<>> fixed = {};
+  /// Inputs that are sequences or optional values, by the name in the file, with the types of their elements: these
+  /// become inputs NAME.0, NAME.1, … (an optional tensor NAME, or no input when there is no element).
+  std::map<std::string, std::vector<TensorType>, std::less<>> sequences = {};
   FileMode mode = FileMode::map;
 };
 

@@ -1,4 +1,4 @@
-// Matrix products, norms of layers, and the branch whose condition is known.
+// Matrix products, norms of layers.
 #include "core/error.h"
 #include "io/onnx/importer.h"
 #include "io/onnx/norms.h"
@@ -99,31 +99,6 @@ Values rms_normalization(NodeArgs& n) {
   return {rms_norm_of(n[0], n[1], axis, stated_epsilon(n, 1e-5F))};
 }
 
-// The branch that runs, where sizes decide.
-Values if_operator(NodeArgs& n) {
-  n.expect(1, 1);
-  const std::vector<Dim> condition = n.sizes(0);
-  const GraphProto &then = n.graph("then_branch"), &otherwise = n.graph("else_branch");
-  require(condition.size() == 1 && condition[0].is_constant(), "the condition is not one known bool");
-  const GraphProto& g = condition[0] == Dim(0) ? otherwise : then;
-  require(n.frame().depth < deepest, "branches are nested deeper than {}", deepest);
-  require(g.inputs.empty(), "a branch has inputs");
-  Scope scope;
-  scope.parent = n.frame().scope;
-  Frame inner = n.frame();
-  inner.scope = &scope;
-  ++inner.depth;
-  n.importer().initializers(g, scope);
-  n.importer().nodes(g.nodes, inner);
-  Values out;
-  for (const ValueInfo& o : g.outputs) {
-    const auto v = n.importer().find(o.name, inner, &n.node());
-    require(v.has_value(), "a node of the branch cannot be imported");
-    out.push_back(*v);
-  }
-  return out;
-}
-
 }  // namespace
 
 OperatorRows product_rows() {
@@ -134,7 +109,6 @@ OperatorRows product_rows() {
       {"MeanVarianceNormalization", 9, mean_variance_normalization},
       {"RMSNormalization", 23, rms_normalization},
       {"SimplifiedLayerNormalization", 1, rms_normalization},
-      {"If", 1, if_operator},
   };
   return rows;
 }
