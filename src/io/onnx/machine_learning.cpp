@@ -72,7 +72,7 @@ Forest forest_of(NodeArgs& n, std::size_t leaves) {
   const std::size_t count = f.feature.size();
   f.split = numbers(n, "nodes_splits", count);
   for (const double m : numbers(n, "nodes_modes", count)) {
-    require(m >= leq && m <= member, "a node has mode {}, expected 0 to 6", m);
+    require(m >= static_cast<int>(leq) && m <= static_cast<int>(member), "a node has mode {}, expected 0 to 6", m);
     f.mode.push_back(static_cast<int>(m));
   }
   const auto child = [&](std::string_view ids, std::string_view leafs) {
