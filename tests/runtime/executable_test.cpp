@@ -50,6 +50,19 @@ TEST(Executable, RunsAtSeveralSizesWithoutCompilingAgain) {
   }
 }
 
+// The inner size is a symbol on one side, and a number on the other: a run finds whether they are equal.
+TEST(Executable, ConstantMatricesOfSizesThatARunFindsEqual) {
+  Builder b;
+  const Value x = b.input("x", {DType::f32, {2, Dim::symbol("K", 1, 16)}});
+  const Value half = cast(x, DType::bf16), codes = cast(x, DType::i8);
+  const Value w = constant(b, ramp({5, 3})), all = matmul(x, w), rounded = matmul(half, cast(w, DType::bf16));
+  const Graph g = b.finish({all, rounded, matmul_integer(codes, cast(w, DType::i8))});
+  const Executable exe = cpu_session({.threads = 1}).compile(g);
+  const NamedTensors in{{"x", ramp({2, 5})}};
+  expect_close(exe.run(in), evaluate(g, in));
+  EXPECT_NE(message([&] { exe.run({{"x", ramp({2, 6})}}); }).find("K"), std::string::npos);
+}
+
 TEST(Executable, HandlesBindMemoryOfTheCaller) {
   const Executable exe = cpu_session({.threads = 1}).compile(softmax_graph());
   const InputHandle x = exe.input("x");

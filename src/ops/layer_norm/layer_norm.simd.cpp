@@ -119,7 +119,8 @@ static void norm_row(const NormRows& n, const Row<T, terms>& row, double one_of,
   Moments m = moments<centre, false>(row, n.cols, one_of);
   if (!in_range(m.square)) m = moments<centre, true>(row, n.cols, one_of);
   const auto scale = static_cast<float>(1 / __builtin_sqrt(m.square + n.epsilon));
-  const F32 near = splat(m.near), by = splat(scale), rest = splat(-m.rest * scale);
+  // 0 minus, so that an element at the mean becomes 0, not -0.
+  const F32 near = splat(m.near), by = splat(scale), rest = splat(0.0f - m.rest * scale);
   const T *gamma = static_cast<const T*>(n.gamma), *beta = static_cast<const T*>(n.beta);
   each_pack(n.cols, [&](Index c, Index k) {
     const F32 x = row.pack(c, k);

@@ -81,7 +81,9 @@ void merge_batch(ProductPlan& p) {
 
 Packing packing_of(const ProductPlan& p, DType dtype, bool transposed, Index matrices) {
   const MatmulKernel& kernel = *p.kernel;
-  const Index inner = p.inner.constant(), columns = p.columns.constant();
+  // The constant's own sizes: those of the left operand and of the result may be symbols that a run finds equal.
+  const Index inner = p.b.type.dim(transposed ? -1 : -2).constant(),
+              columns = p.b.type.dim(transposed ? -2 : -1).constant();
   const Index b_inner = p.b_inner.constant(), b_column = p.b_column.constant();
   const Index from_bytes = inner * columns * p.element_bytes;
   const Index to_bytes = (columns + kernel.width - 1) / kernel.width * kernel.panel_bytes(inner);

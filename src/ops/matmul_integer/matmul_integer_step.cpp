@@ -17,7 +17,8 @@ constexpr Index call_operations = Index{1} << 22;
 
 Packing packing_of(const ProductPlan& p, bool transposed, Index matrices) {
   const IntegerKernels& kernel = integer_kernels();
-  const Index inner = p.inner.constant(), columns = p.columns.constant();
+  const Index inner = p.b.type.dim(transposed ? -1 : -2).constant(),
+              columns = p.b.type.dim(transposed ? -2 : -1).constant();
   const Index b_inner = p.b_inner.constant(), b_column = p.b_column.constant();
   const bool has_sign = p.b.type.dtype == DType::i8;
   const Index to_bytes = (columns + kernel.width - 1) / kernel.width * kernel.panel_bytes(inner);
