@@ -146,8 +146,10 @@ Dim Importer::symbol(std::string_view name, std::string fallback) {
 
 Dim Importer::dimension(const ValueInfo& info, std::size_t axis) {
   const DimProto& d = info.dims[axis];
-  if (d.kind != DimProto::Kind::value) {
-    return symbol(d.kind == DimProto::Kind::name ? d.name : std::string_view(), fmt::format("{}_{}", info.name, axis));
+  // Some exporters write -1, or the name ?, for a size that is not known.
+  if (d.kind != DimProto::Kind::value || d.value == -1) {
+    const bool named = d.kind == DimProto::Kind::name && d.name != "?";
+    return symbol(named ? d.name : std::string_view(), fmt::format("{}_{}", info.name, axis));
   }
   require(d.value >= 0, "'{}': input {} has the size {} along axis {}", model_->file.name, in_quotes(info.name),
           d.value, axis);
