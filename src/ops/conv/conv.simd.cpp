@@ -1,15 +1,20 @@
 // Depthwise convolution of f32: every result is one chain over the taps; compiled once per level.
 #include "core/simd.h"
 #include "ops/conv/conv.kernel.h"
+#include "ops/scalar/rows.h"
 
 namespace rlx::RLX_LEVEL {
 
 namespace {
 
+constexpr Index lanes = F32::lanes;
+constexpr Index most_taps = 64;  // along the last axis; longer kernels are done window by window
+
 Index rounded_up(Index a, Index b) { return a <= 0 ? 0 : (a + b - 1) / b; }
 Index least(Index a, Index b) { return a < b ? a : b; }
+Index most(Index a, Index b) { return a > b ? a : b; }
 
-// The row that the taps (z, y) of a row of windows read; null in the padding.
+// The row that the taps (i, j) of a row of windows read; null in the padding.
 struct Taps {
   const DepthwiseArgs& a;
   Index z, y;
@@ -29,6 +34,11 @@ float scalar_fma(float x, float y, float z) {
 #endif
 }
 
+F32 finished(const ConvFinish& f, F32 sum) {
+  if (f.bias) sum = sum + splat(*f.bias);
+  return f.relu ? Relu::value(sum) : sum;
+}
+
 // One window, any of whose taps may lie in the padding.
 float one_window(const DepthwiseArgs& a, const Taps& t, Index window) {
   const float* w = a.w;
@@ -44,64 +54,151 @@ float one_window(const DepthwiseArgs& a, const Taps& t, Index window) {
       }
     }
   }
-  return sum;
+  float all[lanes];
+  store(all, finished(a.finish, splat(sum)));
+  return all[0];
 }
 
-// Every second element from p on.
-F32 load_second(const float* p) {
-  float all[F32::lanes];
-  for (Index i = 0; i < F32::lanes; ++i) all[i] = p[2 * i];
+// Elements row[at + i * stride] for the lanes i of [low, high), 0 in the others, which are not read.
+F32 some(const float* row, Index at, Index stride, Index low, Index high) {
+#if defined(__AVX512F__)
+  const unsigned wanted = ((1u << high) - 1) & ~((1u << low) - 1);
+  if (stride == 1) return {_mm512_maskz_loadu_ps(static_cast<__mmask16>(wanted), row + at)};
+#endif
+  float all[lanes] = {};
+  for (Index i = low; i < high; ++i) all[i] = row[at + i * stride];
   return load(all);
 }
+
+// Every second element from p on, and no further than the last of them.
+F32 load_second(const float* p) {
+#if defined(__AVX512F__)
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  return {_mm512_permutex2var_ps(_mm512_loadu_ps(p), even, _mm512_maskz_loadu_ps(0x7FFF, p + 16))};
+#elif defined(__AVX2__)
+  const __m256 low = _mm256_loadu_ps(p), high = _mm256_loadu_ps(p + 7);  // the last element is the one at 14
+  const __m256 mixed = _mm256_shuffle_ps(low, high, 0xD8);               // 0 2 | 8 10 of each half, high from 1 on
+  return {_mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xD8))};
+#else
+  return {_mm_setr_ps(p[0], p[2], p[4], p[6])};
+#endif
+}
+
 F32 load_apart(const float* p, Index stride) {
-  float all[F32::lanes];
-  for (Index i = 0; i < F32::lanes; ++i) all[i] = p[i * stride];
+  float all[lanes];
+  for (Index i = 0; i < lanes; ++i) all[i] = p[i * stride];
   return load(all);
 }
 
 // V packs of windows from `window` on, whose taps lie inside along the last axis.
-template <int V>
+template <int V, bool second>
 void packs(const DepthwiseArgs& a, const Taps& t, Index window, float* y) {
   F32 sum[V] = {};
   const float* w = a.w;
-  const Index stride = a.stride[2], first = window * stride - a.before[2];
+  const Index stride = a.stride[2], first = window * stride - a.before[2], dilation = a.dilation[2];
   for (Index i = 0; i < a.kernel[0]; ++i) {
     for (Index j = 0; j < a.kernel[1]; ++j) {
       const float* const row = t.row(i, j);
       for (Index k = 0; k < a.kernel[2]; ++k, ++w) {
         const F32 tap = splat(*w);
-        const Index at = first + k * a.dilation[2];
-#pragma GCC unroll 4
+        const float* const from = row + first + k * dilation;
+#pragma GCC unroll 8
         for (int v = 0; v < V; ++v) {
-          const Index from = at + v * F32::lanes * stride;
-          const F32 x = !row          ? splat(0.0F)
-                        : stride == 1 ? load(row + from)
-                        : stride == 2 ? load_second(row + from)
-                                      : load_apart(row + from, stride);
+          F32 x = splat(0.0F);
+          if (row && !second) x = stride == 1 ? load(from + v * lanes) : load_apart(from + v * lanes * stride, stride);
+          if (row && second) x = load_second(from + v * lanes * 2);
           sum[v] = fma(x, tap, sum[v]);
         }
       }
     }
   }
-  for (int v = 0; v < V; ++v) store(y + window + v * F32::lanes, sum[v]);
+#pragma GCC unroll 8
+  for (int v = 0; v < V; ++v) store(y + window + v * lanes, finished(a.finish, sum[v]));
 }
 
-void depthwise(const DepthwiseArgs& a) {
-  const Index reach = (a.kernel[2] - 1) * a.dilation[2];
-  // Windows [low, high) lie inside along the last axis; loads of strided packs read up to their last element only.
-  const Index low = least(rounded_up(a.before[2], a.stride[2]), a.out[2]);
-  const Index room = a.in[2] + a.before[2] - reach - 1;
-  const Index high = room < 0 ? 0 : least(room / a.stride[2] + 1, a.out[2]);
+// Up to a pack of windows, some of whose taps lie in the padding along the last axis: which lanes of each tap do not.
+struct End {
+  Index window = 0, count = 0;
+  Index low[most_taps], high[most_taps];
+
+  void set(const DepthwiseArgs& a, Index first, Index n) {
+    window = first;
+    count = n;
+    const Index stride = a.stride[2];
+    for (Index k = 0; k < a.kernel[2]; ++k) {
+      const Index at = first * stride - a.before[2] + k * a.dilation[2];
+      low[k] = least(rounded_up(-at, stride), n);
+      high[k] = most(low[k], least(rounded_up(a.in[2] - at, stride), n));
+    }
+  }
+  void run(const DepthwiseArgs& a, const Taps& t, float* y) const {
+    F32 sum{};
+    const float* w = a.w;
+    const Index at = window * a.stride[2] - a.before[2];
+    for (Index i = 0; i < a.kernel[0]; ++i) {
+      for (Index j = 0; j < a.kernel[1]; ++j) {
+        const float* const row = t.row(i, j);
+        for (Index k = 0; k < a.kernel[2]; ++k, ++w) {
+          const F32 x = row ? some(row, at + k * a.dilation[2], a.stride[2], low[k], high[k]) : splat(0.0F);
+          sum = fma(x, splat(*w), sum);
+        }
+      }
+    }
+    sum = finished(a.finish, sum);
+    if (count == lanes) {
+      store(y + window, sum);
+    } else {
+      store(y + window, sum, count);
+    }
+  }
+};
+
+// All windows one by one: for kernels that are longer than packs at the ends of a row can hold.
+void one_by_one(const DepthwiseArgs& a) {
+  float* y = a.y;
+  for (Index z = 0; z < a.out[0]; ++z) {
+    for (Index line = 0; line < a.out[1]; ++line, y += a.out[2]) {
+      for (Index i = 0; i < a.out[2]; ++i) y[i] = one_window(a, {a, z, line}, i);
+    }
+  }
+}
+
+// Windows [begin, end) of every row lie inside along the last axis; packs of other windows are the ends of the row.
+template <bool second>
+void rows(const DepthwiseArgs& a, Index begin, Index end) {
+  constexpr int together = lanes == 16 ? 4 : 8;
+  constexpr Index most_ends = 8;
+  const Index first = least(rounded_up(begin, lanes) * lanes, a.out[2]);
+  const Index last = end - first < lanes ? first : first + (end - first) / lanes * lanes;
+  const Index count = rounded_up(first, lanes) + rounded_up(a.out[2] - last, lanes);
+  if (count > most_ends || a.kernel[2] > most_taps) return one_by_one(a);
+  End ends[most_ends];
+  Index used = 0;
+  for (Index at = 0; at < a.out[2]; at += lanes) {
+    if (at < first || at >= last) ends[used++].set(a, at, least(lanes, a.out[2] - at));
+  }
   float* y = a.y;
   for (Index z = 0; z < a.out[0]; ++z) {
     for (Index line = 0; line < a.out[1]; ++line, y += a.out[2]) {
       const Taps t{a, z, line};
-      Index i = 0;
-      for (; i < low; ++i) y[i] = one_window(a, t, i);
-      for (; i + 4 * F32::lanes <= high; i += 4 * F32::lanes) packs<4>(a, t, i, y);
-      for (; i + F32::lanes <= high; i += F32::lanes) packs<1>(a, t, i, y);
-      for (; i < a.out[2]; ++i) y[i] = one_window(a, t, i);
+      for (Index i = 0; i < used; ++i) ends[i].run(a, t, y);
+      Index i = first;
+      for (; i + together * lanes <= last; i += together * lanes) packs<together, second>(a, t, i, y);
+      for (; i + 2 * lanes <= last; i += 2 * lanes) packs<2, second>(a, t, i, y);
+      for (; i < last; i += lanes) packs<1, second>(a, t, i, y);
     }
+  }
+}
+
+void depthwise(const DepthwiseArgs& a) {
+  const Index reach = (a.kernel[2] - 1) * a.dilation[2];
+  const Index begin = least(rounded_up(a.before[2], a.stride[2]), a.out[2]);
+  const Index room = a.in[2] + a.before[2] - reach - 1;
+  const Index end = room < 0 ? 0 : least(room / a.stride[2] + 1, a.out[2]);
+  if (a.stride[2] == 2) {
+    rows<true>(a, begin, most(begin, end));
+  } else {
+    rows<false>(a, begin, most(begin, end));
   }
 }
 
