@@ -153,6 +153,114 @@ struct End {
   }
 };
 
+// --- small square kernels over two axes ---
+
+// Some lanes of a pack of elements that lie S apart; the others are 0 and not read.
+template <int S>
+class Part {
+ public:
+  void set(Index low, Index high) {
+#if defined(__AVX512F__)
+    for (Index i = low; i < high; ++i) {
+      const unsigned bit = 1u << (i * S % lanes);
+      mask_[i * S / lanes] = static_cast<__mmask16>(mask_[i * S / lanes] | bit);
+    }
+#elif defined(__AVX2__)
+    for (Index i = low; i < high; ++i) mask_[i] = -1;
+#endif
+    low_ = low;
+    high_ = high;
+  }
+  F32 load(const float* p) const {
+#if defined(__AVX512F__)
+    if constexpr (S == 1) {
+      return {_mm512_maskz_loadu_ps(mask_[0], p)};
+    } else {
+      const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+      const __m512 high = _mm512_maskz_loadu_ps(mask_[1], p + 16);
+      return {_mm512_permutex2var_ps(_mm512_maskz_loadu_ps(mask_[0], p), even, high)};
+    }
+#else
+    if (low_ == 0 && high_ == lanes) return S == 1 ? RLX_LEVEL::load(p) : load_second(p);
+#if defined(__AVX2__)
+    if (S == 1) return {_mm256_maskload_ps(p, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(mask_)))};
+#endif
+    return some(p, 0, S, low_, high_);
+#endif
+  }
+
+ private:
+#if defined(__AVX512F__)
+  __mmask16 mask_[S] = {};
+#elif defined(__AVX2__)
+  int mask_[lanes] = {};
+#endif
+  Index low_ = 0, high_ = 0;
+};
+
+// What a line of padding holds, as far as a pack reads it.
+alignas(64) constexpr float zeros[4 * lanes] = {};
+
+// One pack of windows of R lines from `line` on: every line of elements is read once for all of them.
+template <int K, int S, int R>
+void pack_of_lines(const DepthwiseArgs& a, const Part<S> (&parts)[K], const F32 (&w)[K * K], Index line, Index at,
+                   float* y, Index count) {
+  F32 sum[R] = {};
+  const Index top = line * S - a.before[1];
+#pragma GCC unroll 32
+  for (int i = 0; i < (R - 1) * S + K; ++i) {
+    const bool inside = top + i >= 0 && top + i < a.in[1];
+    const float* const row = inside ? a.x + (top + i) * a.in[2] + at : zeros;
+    F32 x[K];
+#pragma GCC unroll 8
+    for (int k = 0; k < K; ++k) x[k] = parts[k].load(row + k);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const int j = i - r * S;
+      if (j < 0 || j >= K) continue;
+#pragma GCC unroll 8
+      for (int k = 0; k < K; ++k) sum[r] = fma(x[k], w[j * K + k], sum[r]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    const F32 done = finished(a.finish, sum[r]);
+    float* const to = y + r * a.out[2];
+    if (count == lanes) {
+      store(to, done);
+    } else {
+      store(to, done, count);
+    }
+  }
+}
+
+template <int K, int S>
+void square(const DepthwiseArgs& a) {
+  constexpr int together = S == 1 ? 4 : 2;
+  F32 w[K * K];
+  for (int i = 0; i < K * K; ++i) w[i] = splat(a.w[i]);
+  for (Index window = 0; window < a.out[2]; window += lanes) {
+    const Index count = least(lanes, a.out[2] - window), at = window * S - a.before[2];
+    Part<S> parts[K];
+    for (int k = 0; k < K; ++k) {
+      const Index low = least(rounded_up(-(at + k), S), count);
+      parts[k].set(low, most(low, least(rounded_up(a.in[2] - (at + k), S), count)));
+    }
+    Index line = 0;
+    float* y = a.y + window;
+    for (; line + together <= a.out[1]; line += together, y += together * a.out[2]) {
+      pack_of_lines<K, S, together>(a, parts, w, line, at, y, count);
+    }
+    for (; line < a.out[1]; ++line, y += a.out[2]) pack_of_lines<K, S, 1>(a, parts, w, line, at, y, count);
+  }
+}
+
+bool is_square(const DepthwiseArgs& a, Index size, Index stride) {
+  return a.in[0] == 1 && a.out[0] == 1 && a.kernel[0] == 1 && a.before[0] == 0 && a.kernel[1] == size &&
+         a.kernel[2] == size && a.stride[1] == stride && a.stride[2] == stride && a.dilation[1] == 1 &&
+         a.dilation[2] == 1;
+}
+
 // All windows one by one: for kernels that are longer than packs at the ends of a row can hold.
 void one_by_one(const DepthwiseArgs& a) {
   float* y = a.y;
@@ -191,6 +299,10 @@ void rows(const DepthwiseArgs& a, Index begin, Index end) {
 }
 
 void depthwise(const DepthwiseArgs& a) {
+  if (is_square(a, 3, 1)) return square<3, 1>(a);
+  if (is_square(a, 3, 2)) return square<3, 2>(a);
+  if (is_square(a, 5, 1)) return square<5, 1>(a);
+  if (is_square(a, 5, 2)) return square<5, 2>(a);
   const Index reach = (a.kernel[2] - 1) * a.dilation[2];
   const Index begin = least(rounded_up(a.before[2], a.stride[2]), a.out[2]);
   const Index room = a.in[2] + a.before[2] - reach - 1;

@@ -24,8 +24,10 @@ constexpr int tile_rows(int vectors) { return vectors == 2 ? 4 : 8; }
 constexpr Index width = most_vectors * lanes;
 // Windows of a block: whole tiles of every height, whole packs.
 constexpr Index block_rows = 192;
+// Windows whose sums go out together where these are made in one go: they stay in the first cache meanwhile.
+constexpr Index short_rows = 48;
 // Terms of a block of the sums: their part of a panel stays in the cache while all windows of a block go over it.
-constexpr Index block_terms = 24576 / width;
+constexpr Index block_terms = 65536 / width;
 
 Index least(Index a, Index b) { return a < b ? a : b; }
 Index rounded_up(Index a, Index b) { return (a + b - 1) / b; }
@@ -55,7 +57,9 @@ template <int R, int V>
   const Index* const end = t.terms + t.steps;
   for (const Index* term = t.terms; term != end; ++term, w += V * lanes) {
     const Index at = *term;
+    // The next weights, and what the next tiles read.
     __builtin_prefetch(w + 16 * V * lanes);
+    __builtin_prefetch(x[R - 1] + at + 16);
     F32 y[V];
 #pragma GCC unroll 16
     for (int j = 0; j < V; ++j) y[j] = load(w + j * lanes);
@@ -197,21 +201,29 @@ void multiply(const WindowArgs& a) {
   alignas(64) float sums[block_rows * width];
   alignas(64) float bias[width];
   const Index vectors = rounded_up(a.columns, lanes);
-  Tile t{a.x, a.windows, a.terms, a.panel, sums, 0, true, a.inner == 0, a.finish};
+  Tile t{a.x, a.windows, a.terms, a.panel, sums, 0, true, false, a.finish};
   if (a.finish.bias) {
     for (Index j = 0; j < vectors * lanes; ++j) bias[j] = j < a.columns ? a.finish.bias[j] : 0.0F;
     t.finish.bias = bias;
   }
-  Index k = 0;
-  do {
+  if (a.inner <= block_terms) {
+    t.steps = a.inner;
+    t.last = true;
+    for (Index i = 0; i < a.rows; i += short_rows, t.windows += short_rows) {
+      const Index rows = least(short_rows, a.rows - i);
+      pick_vectors<most_vectors>(t, rows, vectors);
+      hand_over(sums, vectors * lanes, rows, a.columns, a.y + i, a.y_column);
+    }
+    return;
+  }
+  for (Index k = 0; k < a.inner; k += t.steps) {
     t.steps = least(block_terms, a.inner - k);
+    t.first = k == 0;
     t.last = k + t.steps == a.inner;
+    t.terms = a.terms + k;
+    t.panel = a.panel + k * vectors * lanes;
     pick_vectors<most_vectors>(t, a.rows, vectors);
-    t.first = false;
-    t.terms += t.steps;
-    t.panel += t.steps * vectors * lanes;
-    k += t.steps;
-  } while (k < a.inner);
+  }
   hand_over(sums, vectors * lanes, a.rows, a.columns, a.y, a.y_column);
 }
 
