@@ -35,6 +35,14 @@ struct WindowArgs {
   ConvFinish finish;
 };
 
+/// Lines of an operand with what lies around it: to[line * width + i] = from[line * pitch + i] for i of [begin, end), 0
+/// for the others of [0, width), which are not read. Writes up to a pack of zeros or elements behind the last line.
+struct StripArgs {
+  const float* from = nullptr;
+  float* to = nullptr;
+  long pitch = 0, lines = 0, width = 0, begin = 0, end = 0;
+};
+
 struct ConvKernels {
   void (*depthwise)(const DepthwiseArgs& a);
 };
@@ -46,6 +54,7 @@ struct WindowKernels {
   long rows;
   /// Packs weights [columns][inner] as panels [inner][lanes of the panel] one after the other; what is missing is 0.
   void (*pack)(const float* w, long columns, long inner, float* panels);
+  void (*copy)(const StripArgs& a);
   void (*multiply)(const WindowArgs& a);
 };
 

@@ -14,7 +14,7 @@ namespace rlx {
 namespace {
 
 // Windows of a cell: some blocks of the kernels.
-constexpr Index cell_windows = 384, most_block = 192;
+constexpr Index cell_windows = 384, most_block = 384;
 // Cells are dealt out to so many lanes at most; each has memory of its own.
 constexpr Index most_lanes = 32;
 constexpr Index call_flops = Index{1} << 20;
@@ -165,20 +165,20 @@ struct PanelConv {
       return {image + top * n.in[2] + left, n.in_count(), n.in[2]};
     }
     float* const strip = run.m[*strips].data() + lane * d[strip_bytes];
-    const Index before = std::clamp<Index>(-left, 0, wide), behind = std::clamp(left + wide - n.in[2], Index{0}, wide);
-    const Index inside = std::max<Index>(wide - before - behind, 0);
+    const Index first = std::clamp<Index>(-top, 0, high), last = std::clamp(n.in[1] - top, first, high);
+    StripArgs args;
+    args.pitch = n.in[2];
+    args.width = wide;
+    args.lines = last - first;
+    args.begin = std::clamp<Index>(-left, 0, wide);
+    args.end = std::clamp(n.in[2] - left, args.begin, wide);
     float* to = strip;
-    for (Index i = 0; i < run.channels; ++i) {
-      for (Index line = top; line < top + high; ++line, to += wide) {
-        if (line < 0 || line >= n.in[1] || inside == 0) {
-          std::fill_n(to, wide, 0.0F);
-          continue;
-        }
-        for (Index k = 0; k < before; ++k) to[k] = 0;
-        std::memcpy(to + before, image + i * n.in_count() + line * n.in[2] + left + before,
-                    static_cast<std::size_t>(inside) * sizeof(float));
-        for (Index k = wide - behind; k < wide; ++k) to[k] = 0;
-      }
+    for (Index i = 0; i < run.channels; ++i, to += high * wide) {
+      std::fill_n(to, first * wide, 0.0F);
+      args.to = to + first * wide;
+      args.from = image + i * n.in_count() + (top + first) * n.in[2] + left;
+      kernels->copy(args);
+      std::fill_n(to + last * wide, (high - last) * wide, 0.0F);
     }
     return {strip, high * wide, wide};
   }
@@ -214,8 +214,9 @@ Step panel_conv(StepBuilder& s, const ConvAttrs& a, const Slot& x, const Slot& w
   const Dim &width = a.sizes.back(), &kernel = wt.dims.back();
   const Cut<Dim> cut = cut_of(lines.size, width);
   const Dim cells = xt.dims[0] * a.groups * panels * cut.across * cut.down, lanes = min(cells, most_lanes);
-  const Dim strip = channels * max(reach(cut.lines, lines.stride, lines.kernel, lines.dilation), 0) *
-                    max(reach(cut.columns, a.strides.back(), kernel, a.dilations.back()), 0);
+  // Lines are copied in whole packs: the last one of a strip may need room behind it.
+  const Dim strip = kernels.lanes + channels * max(reach(cut.lines, lines.stride, lines.kernel, lines.dilation), 0) *
+                                        max(reach(cut.columns, a.strides.back(), kernel, a.dilations.back()), 0);
   std::optional<Token<float, Access::scratch>> strips, buffers;
   if (!stays_inside(a, xt, wt)) strips = s.scratch<float>(lanes * strip);
   if (end.stage) buffers = s.scratch<float>(lanes * kernels.width * most_block);

@@ -2,7 +2,6 @@
 // out channel by channel. Compiled once per level.
 #include "core/simd.h"
 #include "ops/conv/conv.kernel.h"
-#include "ops/scalar/rows.h"
 
 namespace rlx::RLX_LEVEL {
 
@@ -23,13 +22,12 @@ constexpr int tile_rows(int vectors) { return vectors == 2 ? 4 : 8; }
 #endif
 constexpr Index width = most_vectors * lanes;
 // Windows of a block: whole tiles of every height, whole packs.
-constexpr Index block_rows = 192;
-// Windows whose sums go out together where these are made in one go: they stay in the first cache meanwhile.
-constexpr Index short_rows = 48;
+constexpr Index block_rows = 384;
 // Terms of a block of the sums: their part of a panel stays in the cache while all windows of a block go over it.
 constexpr Index block_terms = 65536 / width;
 
 Index least(Index a, Index b) { return a < b ? a : b; }
+Index most_of(Index a, Index b) { return a > b ? a : b; }
 Index rounded_up(Index a, Index b) { return (a + b - 1) / b; }
 
 struct Tile {
@@ -39,9 +37,11 @@ struct Tile {
   const float* panel;
   float* sums;
   Index steps;
-  bool first, last;
-  ConvFinish finish;  // of the last block; its bias fills whole packs
+  bool first;
 };
+
+// max(x, 0), where NaN stays and -0 becomes 0: the bits of Relu.
+F32 rectified(F32 x) { return max_or_second(F32{}, x) + F32{}; }
 
 template <int R, int V>
 [[gnu::noinline]] void run_tile(const Tile& t) {
@@ -74,8 +74,6 @@ template <int R, int V>
   for (int i = 0; i < R; ++i) {
 #pragma GCC unroll 16
     for (int j = 0; j < V; ++j) {
-      if (t.last && t.finish.bias) sum[i][j] = sum[i][j] + load(t.finish.bias + j * lanes);
-      if (t.last && t.finish.relu) sum[i][j] = Relu::value(sum[i][j]);
       store(t.sums + (i * V + j) * lanes, sum[i][j]);
     }
   }
@@ -174,16 +172,28 @@ void turn(F32 (&v)[4]) { _MM_TRANSPOSE4_PS(v[0].v, v[1].v, v[2].v, v[3].v); }
 
 #endif
 
-// sums[i * stride + j], i < rows, to y[j * y_column + i]; rows of the last square that are missing can be read.
-void hand_over(const float* sums, Index stride, Index rows, Index columns, float* y, Index y_column) {
+// sums[i * stride + j], i < rows, finished, to y[j * y_column + i]; rows of the last square that are missing can be
+// read.
+void hand_over(const float* sums, Index stride, Index rows, Index columns, const ConvFinish& f, float* y,
+               Index y_column) {
   for (Index j = 0; j < columns; j += lanes) {
     const Index across = least(lanes, columns - j);
+    F32 bias[lanes];
+    for (Index k = 0; k < lanes; ++k) bias[k] = splat(f.bias && k < across ? f.bias[j + k] : 0.0F);
     for (Index i = 0; i < rows; i += lanes) {
       F32 v[lanes];
       const float* const from = sums + i * stride + j;
 #pragma GCC unroll 16
       for (Index k = 0; k < lanes; ++k) v[k] = load(from + k * stride);
       turn(v);
+      if (f.bias) {
+#pragma GCC unroll 16
+        for (Index k = 0; k < lanes; ++k) v[k] = v[k] + bias[k];
+      }
+      if (f.relu) {
+#pragma GCC unroll 16
+        for (Index k = 0; k < lanes; ++k) v[k] = rectified(v[k]);
+      }
       float* const to = y + j * y_column + i;
       if (rows - i >= lanes && across == lanes) {
 #pragma GCC unroll 16
@@ -199,32 +209,40 @@ void hand_over(const float* sums, Index stride, Index rows, Index columns, float
 
 void multiply(const WindowArgs& a) {
   alignas(64) float sums[block_rows * width];
-  alignas(64) float bias[width];
   const Index vectors = rounded_up(a.columns, lanes);
-  Tile t{a.x, a.windows, a.terms, a.panel, sums, 0, true, false, a.finish};
-  if (a.finish.bias) {
-    for (Index j = 0; j < vectors * lanes; ++j) bias[j] = j < a.columns ? a.finish.bias[j] : 0.0F;
-    t.finish.bias = bias;
-  }
-  if (a.inner <= block_terms) {
-    t.steps = a.inner;
-    t.last = true;
-    for (Index i = 0; i < a.rows; i += short_rows, t.windows += short_rows) {
-      const Index rows = least(short_rows, a.rows - i);
-      pick_vectors<most_vectors>(t, rows, vectors);
-      hand_over(sums, vectors * lanes, rows, a.columns, a.y + i, a.y_column);
-    }
-    return;
-  }
+  Tile t{a.x, a.windows, a.terms, a.panel, sums, a.inner, true};
+  if (a.inner == 0) pick_vectors<most_vectors>(t, a.rows, vectors);
+  const Index most = a.inner == 0 ? 0 : rounded_up(a.inner, rounded_up(a.inner, block_terms));
   for (Index k = 0; k < a.inner; k += t.steps) {
-    t.steps = least(block_terms, a.inner - k);
+    t.steps = least(most, a.inner - k);
     t.first = k == 0;
-    t.last = k + t.steps == a.inner;
     t.terms = a.terms + k;
     t.panel = a.panel + k * vectors * lanes;
     pick_vectors<most_vectors>(t, a.rows, vectors);
   }
-  hand_over(sums, vectors * lanes, a.rows, a.columns, a.y, a.y_column);
+  hand_over(sums, vectors * lanes, a.rows, a.columns, a.finish, a.y, a.y_column);
+}
+
+void copy(const StripArgs& a) {
+  float* to = a.to;
+  const float* from = a.from;
+  for (Index line = 0; line < a.lines; ++line, from += a.pitch, to += a.width) {
+    for (Index i = 0; i < a.width; i += lanes) {
+      if (i >= a.begin && i + lanes <= a.end) {
+        store(to + i, load(from + i));
+        continue;
+      }
+      const Index low = least(most_of(a.begin - i, 0), lanes), high = least(most_of(a.end - i, low), lanes);
+#if defined(__AVX512F__)
+      const unsigned wanted = ((1u << high) - 1) & ~((1u << low) - 1);
+      store(to + i, F32{_mm512_maskz_loadu_ps(static_cast<__mmask16>(wanted), from + i)});
+#else
+      float part[lanes] = {};
+      for (Index k = low; k < high; ++k) part[k] = from[i + k];
+      store(to + i, load(part));
+#endif
+    }
+  }
 }
 
 void pack(const float* w, Index columns, Index inner, float* panels) {
@@ -239,6 +257,6 @@ void pack(const float* w, Index columns, Index inner, float* panels) {
 }  // namespace
 
 const WindowKernels window_kernels{
-    .width = width, .lanes = lanes, .rows = block_rows, .pack = pack, .multiply = multiply};
+    .width = width, .lanes = lanes, .rows = block_rows, .pack = pack, .copy = copy, .multiply = multiply};
 
 }  // namespace rlx::RLX_LEVEL
