@@ -50,6 +50,7 @@ class ScaleFolder {
     const Value w = constant(r.builder(), *weights_of(c)), x = r.value(n.operands[0]);
     const auto& attrs = n.attrs.as<ConvAttrs>();
     const Value y = n.op == &conv_op ? conv(x, w, attrs) : conv_transpose(x, w, attrs);
+    if (std::ranges::all_of(c.shift, [](double v) { return v == 0; })) return Values{y};
     std::vector<Index> dims(n.results[0].dims.size() - 1, 1);
     dims[0] = static_cast<Index>(c.shift.size());
     return Values{y + constant(r.builder(), Tensor::of<double>(y.dtype(), std::move(dims), c.shift))};
