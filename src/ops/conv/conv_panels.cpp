@@ -52,15 +52,9 @@ bool stays_inside(const ConvAttrs& a, const TensorType& x, const TensorType& w) 
   return true;
 }
 
-// A cell, and where its windows read.
 struct Cell {
   Index image, group, panel, line, lines, column, columns;
 };
-struct Source {
-  const float* x;
-  Index plane, pitch;  // distances of channels and of lines
-};
-
 struct PanelConv {
   const WindowKernels* kernels;
   WindowTokens windows;
@@ -69,7 +63,7 @@ struct PanelConv {
   ConvEnd end;
   std::optional<Token<float, Access::scratch>> strips, buffers;
   Token<Index, Access::scratch> terms;
-  DimToken batch, channels, results, lanes, strip_bytes;
+  DimToken batch, channels, results, lanes, strip_size;
   Cut<DimToken> cut;
 
   void operator()(const Memory& m, const DimValues& d, Range r) const {
@@ -106,7 +100,7 @@ struct PanelConv {
   void run_cell(const Run& run, const DimValues& d, Index lane, const Cell& c) const {
     if (c.columns <= 0) return;
     const WindowNumbers& n = run.n;
-    const Source from = source(run, d, lane, c);
+    const StripSource from = source(run, d, lane, c);
     Index* const term = run.m[terms].data() + lane * run.inner;
     for (Index i = 0, k = 0; i < run.channels; ++i) {
       for (Index a = 0; a < n.kernel[1]; ++a) {
@@ -154,33 +148,14 @@ struct PanelConv {
     }
   }
 
-  // The operand where it lies, or a copy of the part that the windows of a cell reach.
-  Source source(const Run& run, const DimValues& d, Index lane, const Cell& c) const {
+  StripSource source(const Run& run, const DimValues& d, Index lane, const Cell& c) const {
     const WindowNumbers& n = run.n;
-    const Index top = n.position(1, c.line, 0), left = n.position(2, c.column, 0);
-    const Index high = (c.lines - 1) * n.stride[1] + (n.kernel[1] - 1) * n.dilation[1] + 1;
-    const Index wide = (c.columns - 1) * n.stride[2] + (n.kernel[2] - 1) * n.dilation[2] + 1;
+    const StripBox box{n.position(1, c.line, 0), n.position(2, c.column, 0),
+                       (c.lines - 1) * n.stride[1] + (n.kernel[1] - 1) * n.dilation[1] + 1,
+                       (c.columns - 1) * n.stride[2] + (n.kernel[2] - 1) * n.dilation[2] + 1};
     const float* const image = run.m[x].data() + (c.image * groups + c.group) * run.channels * n.in_count();
-    if (top >= 0 && left >= 0 && top + high <= n.in[1] && left + wide <= n.in[2]) {
-      return {image + top * n.in[2] + left, n.in_count(), n.in[2]};
-    }
-    float* const strip = run.m[*strips].data() + lane * d[strip_bytes];
-    const Index first = std::clamp<Index>(-top, 0, high), last = std::clamp(n.in[1] - top, first, high);
-    StripArgs args;
-    args.pitch = n.in[2];
-    args.width = wide;
-    args.lines = last - first;
-    args.begin = std::clamp<Index>(-left, 0, wide);
-    args.end = std::clamp(n.in[2] - left, args.begin, wide);
-    float* to = strip;
-    for (Index i = 0; i < run.channels; ++i, to += high * wide) {
-      std::fill_n(to, first * wide, 0.0F);
-      args.to = to + first * wide;
-      args.from = image + i * n.in_count() + (top + first) * n.in[2] + left;
-      kernels->copy(args);
-      std::fill_n(to + last * wide, (high - last) * wide, 0.0F);
-    }
-    return {strip, high * wide, wide};
+    float* const strip = strips ? run.m[*strips].data() + lane * d[strip_size] : nullptr;
+    return strip_source(*kernels, image, run.channels, n.in[1], n.in[2], box, strip);
   }
 };
 
@@ -198,6 +173,29 @@ Packing packing_of(const Slot& w, Index groups) {
 }
 
 }  // namespace
+
+StripSource strip_source(const WindowKernels& kernels, const float* image, Index channels, Index high, Index wide,
+                         const StripBox& box, float* strip) {
+  if (box.top >= 0 && box.left >= 0 && box.top + box.high <= high && box.left + box.wide <= wide) {
+    return {image + box.top * wide + box.left, high * wide, wide};
+  }
+  const Index first = std::clamp<Index>(-box.top, 0, box.high), last = std::clamp(high - box.top, first, box.high);
+  StripArgs args;
+  args.pitch = wide;
+  args.width = box.wide;
+  args.lines = last - first;
+  args.begin = std::clamp<Index>(-box.left, 0, box.wide);
+  args.end = std::clamp(wide - box.left, args.begin, box.wide);
+  float* to = strip;
+  for (Index i = 0; i < channels; ++i, to += box.high * box.wide) {
+    std::fill_n(to, first * box.wide, 0.0F);
+    args.to = to + first * box.wide;
+    args.from = image + (i * high + box.top + first) * wide + box.left;
+    kernels.copy(args);
+    std::fill_n(to + last * box.wide, (box.high - last) * box.wide, 0.0F);
+  }
+  return {strip, box.high * box.wide, box.wide};
+}
 
 bool takes_panels(const ConvAttrs& a, const Slot& x, const Slot& w) {
   if (x.type.dtype != DType::f32 || a.sizes.size() > 2 || !x.dense()) return false;

@@ -7,6 +7,7 @@
 
 #include "device/step.h"
 #include "ops/conv/conv.h"
+#include "ops/conv/conv.kernel.h"
 #include "ops/scalar/region.h"
 
 namespace rlx {
@@ -18,6 +19,20 @@ struct ConvEnd {
   std::optional<Token<float, Access::read>> bias = {};     // one a channel
   bool relu = false;
 };
+
+/// A box of the last two axes of an image, which may begin before it and end behind it.
+struct StripBox {
+  Index top = 0, left = 0, high = 0, wide = 0;
+};
+/// Where the first element of a box is, and distances of channels and lines.
+struct StripSource {
+  const float* x;
+  Index plane, pitch;
+};
+/// The box of all channels of `image` [channels, high, wide]: where it lies, or a copy in `strip` with zeros around,
+/// which has room for a pack more than its elements.
+StripSource strip_source(const WindowKernels& kernels, const float* image, Index channels, Index high, Index wide,
+                         const StripBox& box, float* strip);
 
 /// Whether there are kernels for these operands: constant weights of enough channels, one or two axes.
 bool takes_panels(const ConvAttrs& a, const Slot& x, const Slot& w);
