@@ -1,8 +1,8 @@
 """The CPU at its limit: encoders, products, attention and what memory bounds, beside peers and the probe's peaks.
 
 Ours and the peers take turns; a repetition counts only on a quiet machine, figures of two threads only within one state
-of the cache lines. `--only RE` measures the parts whose names match (MiniLM, BERT-base, matmul, memory, attention,
-contention, levels, functions, accuracy, held).
+of the cache lines. `--only RE` measures the parts whose names match (MiniLM, BERT-base, matmul, convolution, memory,
+attention, contention, levels, functions, accuracy, held).
 """
 import itertools
 import re

@@ -12,6 +12,14 @@ PEAK = {"f32": "peak_f32_avx512", "bf16": "peak_bf16", "int8": "peak_int8"}
 BYTES = {"f32": 4, "bf16": 2, "int8": 1}
 
 
+CONVOLUTIONS = {  # as bench/serve_conv.h has them, without the number of images
+    "3x3 64 to 64 at 56x56": "64 56 56 64 3 1 1 1",
+    "depthwise 3x3 144 at 56x56": "144 56 56 144 3 1 1 144",
+    "1x1 256 to 64 at 56x56": "256 56 56 64 1 1 0 1",
+    "7x7/2 3 to 64 at 224x224": "3 224 224 64 7 2 3 1",
+}
+
+
 def threads_text(threads):
     return f"{threads} thread{'s' if threads > 1 else ''}"
 
@@ -28,6 +36,17 @@ def products(run, kind, m, k, n, threads):
         bound = 93 if m == k == n and m >= 256 else "-"
         yield f"{name}: percent of the peak", 100 * rate / peak, bound, \
             bound == "-" or times["rlx"].enough and 100 * rate / peak >= bound
+
+
+def convolution(run, name, batch, threads):
+    """With bias and relu; oneDNN in its own layouts, which are not brought about, and in the order of rlx."""
+    servers = {"rlx": run.convolution(threads), "oneDNN": run.library("onednn-conv", threads),
+               "oneDNN in the order of rlx": run.library("onednn-conv", threads, "plain")}
+    form = f"{batch} {CONVOLUTIONS[name]}"
+    contenders = {who: (lambda s=s: s and s.convolution(form)) for who, s in servers.items()}
+    times = turns.alternate(run.gate, contenders, 5, threads > 1)
+    yield from turns.against(f"convolution {name}, batch {batch}, {threads_text(threads)}", times, "rlx",
+                             {"oneDNN": 1.0, "oneDNN in the order of rlx": 1.0}, "us", 1e6)
 
 
 def one_row(run, kind, k, n, threads):
@@ -142,6 +161,10 @@ def parts():
             for k, n in ((2048, 5632), (4096, 4096)):
                 yield f"matmul {kind} 1x{k}x{n} of four, {threads_text(threads)}", \
                     lambda run, a=(kind, k, n, threads): one_row(run, *a)
+        for name in CONVOLUTIONS:
+            for batch in (1, 8):
+                yield f"convolution {name}, batch {batch}, {threads_text(threads)}", \
+                    lambda run, a=(name, batch, threads): convolution(run, *a)
         yield f"matmul f32 1x384x1536 in cache, {threads_text(threads)}", \
             lambda run, t=threads: one_row_in_cache(run, t)
         for name in MEMORY:

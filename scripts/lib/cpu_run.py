@@ -16,7 +16,7 @@ class Run:
     """Starts programs when they are first asked for."""
 
     def __init__(self, root):
-        problem = build.release(root, "rlx_program", "rlx_bench_product", "rlx_bench_probe")
+        problem = build.release(root, "rlx_program", "rlx_bench_product", "rlx_bench_conv", "rlx_bench_probe")
         if problem:
             raise SystemExit(problem)
         self.root = root
@@ -53,12 +53,18 @@ class Run:
         command = [self.root / "build/release/bench/rlx_bench_product", threads, *([level] if level else [])]
         return self.server("product", threads, level, command=command, threads=threads)
 
-    def library(self, name, threads):
+    def convolution(self, threads):
+        """The server of our convolutions."""
+        command = [self.root / "build/release/bench/rlx_bench_conv", threads]
+        return self.server("conv", threads, command=command, threads=threads)
+
+    def library(self, name, threads, *options):
         """A server of oneDNN or OpenBLAS, or nothing."""
         program = self.peers(f"--{name}")
         environment = os.environ | {"OMP_NUM_THREADS": str(threads), "OMP_PROC_BIND": "true"}
-        return program and self.server(name, threads, command=[program, *([threads] if name == "openblas" else [])],
-                                       threads=threads, environment=environment)
+        options = [threads] if name == "openblas" else options
+        return program and self.server(name, threads, *options, command=[program, *options], threads=threads,
+                                       environment=environment)
 
     def probe(self):
         """Values of the probe, taken once, and whether figures of this run count."""

@@ -35,6 +35,11 @@ class Server:
         answer = self.ask(f"{kind} {m} {k} {n} {rotate} {seconds}")
         return None if answer.startswith("error") else float(answer.split()[0])
 
+    def convolution(self, form, seconds=0.22):
+        """Median time of a convolution in seconds; `form` as bench/serve_conv.h has it."""
+        answer = self.ask(f"{form} {seconds}")
+        return None if answer.startswith("error") else float(answer.split()[0])
+
     def engine(self, **request):
         """Median time in seconds, of bench/peer/engines.py; nothing when the engine refuses."""
         answer = json.loads(self.ask(json.dumps(request)))

@@ -1,10 +1,11 @@
-// fuse-matmul: elementwise ops behind a matmul run on its results while they are in the cache.
+// fuse-matmul: elementwise ops behind a product or convolution run on its results while they are in the cache.
 #include <algorithm>
 #include <numeric>
 
 #include "core/error.h"
 #include "ir/outline.h"
 #include "ops/constant/constant.h"
+#include "ops/conv/conv.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul_integer/matmul_integer.h"
 #include "passes/passes.h"
@@ -12,6 +13,8 @@
 namespace rlx {
 
 namespace {
+
+bool is_product(const Node& n) { return n.op == &matmul_op || n.op == &matmul_integer_op || n.op == &conv_op; }
 
 // The only node that reads `id`, or null and why there is none to go on to.
 const Id* only_reader(const Graph& g, Id id, std::string& why) {
@@ -104,7 +107,7 @@ Graph fuse_matmul(const Graph& g, PassContext& context) {
   const std::vector<bool> live = live_nodes(g);
   std::size_t fused = 0;
   for (Id id = 0; id < g.nodes.size(); ++id) {
-    if (!live[id] || (g.nodes[id].op != &matmul_op && g.nodes[id].op != &matmul_integer_op)) continue;
+    if (!live[id] || !is_product(g.nodes[id])) continue;
     Chain chain(g, root, id);
     std::string why;
     while (chain.members().size() > 1 && !accepted(g, chain.members(), context, why)) chain.cut(std::exchange(why, {}));

@@ -112,6 +112,8 @@ std::span<const Pass> all_passes() {
       {"recognise-attention", "Finds attention written out, with its masks and the splitting of heads.",
        recognise_attention, rounding},
       {"merge-matmuls", "Computes products of one value with several constant matrices as one.", merge_matmuls},
+      {"fold-scales", "Takes factors and shifts of the channels of a convolution into its weights and one bias.",
+       fold_scales, rounding},
 
       // Move what is only order and shape.
       {"absorb-layout", "Takes transposes and reshapes into matmul and attention, or moves them until they cancel.",
@@ -127,7 +129,8 @@ std::span<const Pass> all_passes() {
 
       // Fuse.
       {"fuse-norm", "Joins layer_norm and rms_norm with the sums they read.", fuse_norm},
-      {"fuse-matmul", "Runs elementwise ops on the results of a matmul while they are in the cache.", fuse_matmul},
+      {"fuse-matmul", "Runs elementwise ops on the results of a matmul or conv while they are in the cache.",
+       fuse_matmul},
       {"fuse-elementwise", "Joins elementwise nodes of one shape to regions that run as one step.", fuse_elementwise},
 
       // Suit the device.

@@ -45,9 +45,10 @@ Graph absorb_layout(const Graph& g, PassContext& context);
 /// region. Values of another shape stay outside, where they are computed for fewer elements.
 Graph fuse_elementwise(const Graph& g, PassContext& context);
 
-/// Groups every matmul with the elementwise ops behind it, as far as each is the only reader of the one before, has the
-/// shape of the product, and the device takes the group as one node. A product that is an output or has two readers
-/// keeps its own value. Comes before fuse-elementwise, which would take bias and activation without the product.
+/// Groups every matmul and conv with the elementwise ops behind it, as far as each is the only reader of the one
+/// before, has the shape of the product, and the device takes the group as one node. A product that is an output or has
+/// two readers keeps its own value. Comes before fuse-elementwise, which would take bias and activation without the
+/// product.
 Graph fuse_matmul(const Graph& g, PassContext& context);
 
 }  // namespace rlx

@@ -25,5 +25,8 @@ Graph recognise_attention(const Graph& g, PassContext& context);
 /// Products of one value with several constant matrices as one product and slices of it; biases too where all have
 /// one. Every element keeps its bits.
 Graph merge_matmuls(const Graph& g, PassContext& context);
+/// Constants that every channel of a convolution by constant weights is multiplied with, divided by or moved by, as
+/// part of the weights and one bias. What would leave the normal numbers stays.
+Graph fold_scales(const Graph& g, PassContext& context);
 
 }  // namespace rlx

@@ -1,14 +1,18 @@
-// Steps of conv on the CPU. The weights of a group are the left operand of a product, [results, taps]; the right one is
-// the windows of a tile of results, gathered into a panel of [taps, tile], or the operand itself where every window is
-// one element. Depthwise convolutions of f32 run row by row.
+// Steps of conv on the CPU, alone or with the elementwise ops behind it. Convolutions of f32 by constant weights go by
+// panels of them, depthwise ones row by row. In others the weights of a group are the left operand of a product,
+// [results, taps]; the right one is the windows of a tile of results, gathered into a panel of [taps, tile], or the
+// operand itself where every window is one element.
 #include "ops/conv/conv.h"
 
 #include <cstring>
 
 #include "core/levels.h"
+#include "ir/outline.h"
 #include "ops/conv/conv.kernel.h"
+#include "ops/conv/conv_panels.h"
 #include "ops/conv/conv_steps.h"
 #include "ops/matmul/matmul.kernel.h"
+#include "ops/matmul/product_body.h"
 
 namespace rlx {
 
@@ -189,20 +193,21 @@ Step product_conv(const StepArgs& n, const ConvAttrs& a, const MatmulKernel* ker
 }
 
 // One channel of x and of the weight a result.
-Step depthwise(const StepArgs& n, const ConvAttrs& a) {
-  const TensorType &xt = n.in[0].type, &wt = n.in[1].type;
-  StepBuilder s("conv_depthwise");
-  const auto x = s.read<float>(n.in[0]);
-  const auto w = s.read<float>(n.in[1]);
-  const auto y = s.write<float>(n.out[0]);
-  const WindowTokens windows(s, conv_windows(a, wt), std::span(xt.dims).subspan(2));
-  const auto channels = s.dim(xt.dims[1]), results = s.dim(wt.dims[0]);
-  const Dim taps = product(std::span(wt.dims).subspan(2));
-  s.flops(n.out[0].type.count() * taps * 2);
-  const auto kernel = conv_kernels().depthwise;
-  const Dim planes = xt.dims[0] * wt.dims[0];
-  const Dim grain = max(ceildiv(65536, max(product(a.sizes) * taps, 1)), 1);
-  return s.run(planes, grain, [=](const Memory& m, const DimValues& d, Range r) {
+struct DepthwiseRun {
+  decltype(ConvKernels::depthwise) kernel;
+  WindowTokens windows;
+  Token<float, Access::read> x, w;
+  ConvEnd end;
+  std::optional<Token<float, Access::scratch>> buffers;
+  DimToken channels, results, planes, lanes, count;
+
+  void operator()(const Memory& m, const DimValues& d, Range r) const {
+    if (!end.stage) return all_lanes(m, d, r, nullptr);
+    end.stage->run(m, d, [&](region::Give give) { all_lanes(m, d, r, &give); });
+  }
+
+ private:
+  void all_lanes(const Memory& m, const DimValues& d, Range r, const region::Give* give) const {
     const WindowNumbers g = windows(d);
     DepthwiseArgs args;
     for (std::size_t i = 0; i < 3; ++i) {
@@ -213,24 +218,64 @@ Step depthwise(const StepArgs& n, const ConvAttrs& a) {
       args.dilation[i] = g.dilation[i];
       args.before[i] = g.before[i];
     }
-    const Index each = d[results] / d[channels];
-    for (Index plane = r.begin; plane < r.end; ++plane) {
-      const Index image = plane / d[results], o = plane % d[results];
-      args.x = m[x].data() + (image * d[channels] + o / each) * g.in_count();
-      args.w = m[w].data() + o * g.taps();
-      args.y = m[y].data() + plane * g.out_count();
-      kernel(args);
+    args.finish.relu = end.relu;
+    const Index each = d[results] / d[channels], all = d[planes], step = d[lanes];
+    for (Index lane = r.begin; lane < r.end; ++lane) {
+      for (Index plane = all * lane / step; plane < all * (lane + 1) / step; ++plane) {
+        const Index image = plane / d[results], o = plane % d[results], first = plane * g.out_count();
+        args.x = m[x].data() + (image * d[channels] + o / each) * g.in_count();
+        args.w = m[w].data() + o * g.taps();
+        if (end.bias) args.finish.bias = m[*end.bias].data() + o;
+        args.y = give ? m[*buffers].data() + lane * d[count] : m[*end.out].data() + first;
+        kernel(args);
+        if (give) (*give)(first, g.out_count(), reinterpret_cast<const std::byte*>(args.y));
+      }
     }
-  });
+  }
+};
+
+bool takes_depthwise(const ConvAttrs& a, const Slot& x, const Slot& w) {
+  return x.type.dtype == DType::f32 && x.dense() && w.dense() && is_one(w.type.dims[1]) &&
+         x.type.dims[1] == Dim(a.groups) && a.groups > 1;
+}
+
+Step depthwise(StepBuilder& s, const ConvAttrs& a, const Slot& x, const Slot& w, ConvEnd end) {
+  const TensorType &xt = x.type, &wt = w.type;
+  const Dim taps = product(std::span(wt.dims).subspan(2)), planes = xt.dims[0] * wt.dims[0], count = product(a.sizes);
+  const Dim flops = planes * count * taps * 2, lanes = min(planes, most_lanes * 4);
+  const auto read = s.read<float>(x);
+  const auto weights = s.read<float>(w);
+  std::optional<Token<float, Access::scratch>> buffers;
+  if (end.stage) buffers = s.scratch<float>(lanes * count);
+  s.flops(flops);
+  const DepthwiseRun run{conv_kernels().depthwise,
+                         WindowTokens(s, conv_windows(a, wt), std::span(xt.dims).subspan(2)),
+                         read,
+                         weights,
+                         std::move(end),
+                         buffers,
+                         s.dim(xt.dims[1]),
+                         s.dim(wt.dims[0]),
+                         s.dim(planes),
+                         s.dim(lanes),
+                         s.dim(count)};
+  const Dim item_flops = max(floordiv(flops, max(lanes, 1)), 1);
+  return s.run(lanes, max(ceildiv(call_flops / 4, item_flops), 1), run);
 }
 
 std::optional<Step> conv_step(const StepArgs& n) {
   const auto& a = n.node.attrs.as<ConvAttrs>();
   if (!n.in[0].dense() || !n.in[1].dense() || !n.out[0].dense()) return n.decline("conv reads and writes densely");
-  const TensorType &x = n.in[0].type, &w = n.in[1].type;
+  const TensorType& x = n.in[0].type;
+  if (takes_depthwise(a, n.in[0], n.in[1]) || takes_panels(a, n.in[0], n.in[1])) {
+    const bool planes = takes_depthwise(a, n.in[0], n.in[1]);
+    StepBuilder s(planes ? "conv_depthwise" : "conv_panels");
+    ConvEnd end{.out = s.write<float>(n.out[0])};
+    return planes ? depthwise(s, a, n.in[0], n.in[1], std::move(end))
+                  : panel_conv(s, a, n.in[0], n.in[1], std::move(end));
+  }
   const MatmulKernel* kernel = product_kernel(x.dtype);
   if (!kernel) return n.decline("conv has kernels for f64, f32, f16 and bf16");
-  if (x.dtype == DType::f32 && is_one(w.dims[1]) && x.dims[1] == Dim(a.groups) && a.groups > 1) return depthwise(n, a);
   switch (storage_bytes(x.dtype, 1)) {
     case 8:
       return product_conv<std::uint64_t>(n, a, kernel);
@@ -241,10 +286,61 @@ std::optional<Step> conv_step(const StepArgs& n) {
   }
 }
 
+// Whether an operand holds one number a channel of results of these sizes.
+bool is_of_channels(const Slot& s, const std::vector<Dim>& dims) {
+  const std::vector<Dim>& d = s.type.dims;
+  if (d.size() + 1 < dims.size() || d.size() > dims.size()) return false;
+  const std::size_t channel = d.size() + 1 - dims.size();
+  for (std::size_t i = 0; i < d.size(); ++i) {
+    if (d[i] != (i == channel ? dims[1] : Dim(1))) return false;
+  }
+  return true;
+}
+
+// A body of one convolution of body inputs, and elementwise ops on it, of its shape.
+std::optional<Step> fused_step(const StepArgs& n) {
+  const Graph& g = *n.node.bodies[0];
+  const auto is_product = [](const Node& node) { return node.op == &conv_op; };
+  if (std::ranges::count_if(g.nodes, is_product) != 1) return n.decline("conv takes bodies with one conv");
+  const auto product = static_cast<Id>(std::ranges::find_if(g.nodes, is_product) - g.nodes.begin());
+  ProductBody body(n, product);
+  const Node& node = g.nodes[product];
+  const auto& a = node.attrs.as<ConvAttrs>();
+  const Slot *const x = body.input(node.operands[0]), *const w = body.input(node.operands[1]);
+  if (!x || !w) return n.decline("operands of a conv in a body are inputs of the body");
+  for (const Slot& s : n.out) {
+    if (s.type.dims != node.results[0].dims || !s.dense()) return n.decline("a result has another shape or strides");
+  }
+  const bool planes = takes_depthwise(a, *x, *w);
+  if (!planes && !takes_panels(a, *x, *w)) {
+    return n.decline("conv is fused by kernels of f32 for constant weights and for single channels");
+  }
+  StepBuilder s(planes ? "conv_depthwise_fused" : "conv_panels_fused");
+  ConvEnd end;
+  const Id plus = body.next(product, "add");
+  const Slot* const bias = plus == ProductBody::none ? nullptr : body.other(plus, product, DType::f32);
+  if (bias && is_of_channels(*bias, node.results[0].dims)) {
+    end.bias = s.read<float>(*bias);
+    body.take(plus);
+  }
+  if (const Id relu = body.next(body.last(), "relu"); relu != ProductBody::none) {
+    end.relu = true;
+    body.take(relu);
+  }
+  if (body.is_done()) {
+    end.out = s.write<float>(n.out[0]);
+  } else {
+    const auto [rest, slots] = body.rest();
+    end.stage = region::make_stage(s, {rest, slots, n.out, n.why});
+    if (!end.stage) return {};
+  }
+  return planes ? depthwise(s, a, *x, *w, std::move(end)) : panel_conv(s, a, *x, *w, std::move(end));
+}
+
 }  // namespace
 
 std::span<const MakerRow> conv_cpu() {
-  static const MakerRow rows[] = {{&conv_op, conv_step}};
+  static const MakerRow rows[] = {{&conv_op, conv_step}, {&fusion_op(), fused_step}};
   return rows;
 }
 

@@ -1,15 +1,20 @@
 // Depthwise convolution of f32: every result is one chain over the taps; compiled once per level.
 #include "core/simd.h"
 #include "ops/conv/conv.kernel.h"
+#include "ops/scalar/rows.h"
 
 namespace rlx::RLX_LEVEL {
 
 namespace {
 
+constexpr Index lanes = F32::lanes;
+constexpr Index most_taps = 64;  // along the last axis; longer kernels are done window by window
+
 Index rounded_up(Index a, Index b) { return a <= 0 ? 0 : (a + b - 1) / b; }
 Index least(Index a, Index b) { return a < b ? a : b; }
+Index most(Index a, Index b) { return a > b ? a : b; }
 
-// The row that the taps (z, y) of a row of windows read; null in the padding.
+// The row that the taps (i, j) of a row of windows read; null in the padding.
 struct Taps {
   const DepthwiseArgs& a;
   Index z, y;
@@ -29,6 +34,11 @@ float scalar_fma(float x, float y, float z) {
 #endif
 }
 
+F32 finished(const ConvFinish& f, F32 sum) {
+  if (f.bias) sum = sum + splat(*f.bias);
+  return f.relu ? Relu::value(sum) : sum;
+}
+
 // One window, any of whose taps may lie in the padding.
 float one_window(const DepthwiseArgs& a, const Taps& t, Index window) {
   const float* w = a.w;
@@ -44,64 +54,263 @@ float one_window(const DepthwiseArgs& a, const Taps& t, Index window) {
       }
     }
   }
-  return sum;
+  float all[lanes];
+  store(all, finished(a.finish, splat(sum)));
+  return all[0];
 }
 
-// Every second element from p on.
-F32 load_second(const float* p) {
-  float all[F32::lanes];
-  for (Index i = 0; i < F32::lanes; ++i) all[i] = p[2 * i];
+// Elements row[at + i * stride] for the lanes i of [low, high), 0 in the others, which are not read.
+F32 some(const float* row, Index at, Index stride, Index low, Index high) {
+#if defined(__AVX512F__)
+  const unsigned wanted = ((1u << high) - 1) & ~((1u << low) - 1);
+  if (stride == 1) return {_mm512_maskz_loadu_ps(static_cast<__mmask16>(wanted), row + at)};
+#endif
+  float all[lanes] = {};
+  for (Index i = low; i < high; ++i) all[i] = row[at + i * stride];
   return load(all);
 }
+
+// Every second element from p on, and no further than the last of them.
+F32 load_second(const float* p) {
+#if defined(__AVX512F__)
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  return {_mm512_permutex2var_ps(_mm512_loadu_ps(p), even, _mm512_maskz_loadu_ps(0x7FFF, p + 16))};
+#elif defined(__AVX2__)
+  const __m256 low = _mm256_loadu_ps(p), high = _mm256_loadu_ps(p + 7);  // the last element is the one at 14
+  const __m256 mixed = _mm256_shuffle_ps(low, high, 0xD8);               // 0 2 | 8 10 of each half, high from 1 on
+  return {_mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xD8))};
+#else
+  return {_mm_setr_ps(p[0], p[2], p[4], p[6])};
+#endif
+}
+
 F32 load_apart(const float* p, Index stride) {
-  float all[F32::lanes];
-  for (Index i = 0; i < F32::lanes; ++i) all[i] = p[i * stride];
+  float all[lanes];
+  for (Index i = 0; i < lanes; ++i) all[i] = p[i * stride];
   return load(all);
 }
 
 // V packs of windows from `window` on, whose taps lie inside along the last axis.
-template <int V>
+template <int V, bool second>
 void packs(const DepthwiseArgs& a, const Taps& t, Index window, float* y) {
   F32 sum[V] = {};
   const float* w = a.w;
-  const Index stride = a.stride[2], first = window * stride - a.before[2];
+  const Index stride = a.stride[2], first = window * stride - a.before[2], dilation = a.dilation[2];
   for (Index i = 0; i < a.kernel[0]; ++i) {
     for (Index j = 0; j < a.kernel[1]; ++j) {
       const float* const row = t.row(i, j);
       for (Index k = 0; k < a.kernel[2]; ++k, ++w) {
         const F32 tap = splat(*w);
-        const Index at = first + k * a.dilation[2];
-#pragma GCC unroll 4
+        const float* const from = row + first + k * dilation;
+#pragma GCC unroll 8
         for (int v = 0; v < V; ++v) {
-          const Index from = at + v * F32::lanes * stride;
-          const F32 x = !row          ? splat(0.0F)
-                        : stride == 1 ? load(row + from)
-                        : stride == 2 ? load_second(row + from)
-                                      : load_apart(row + from, stride);
+          F32 x = splat(0.0F);
+          if (row && !second) x = stride == 1 ? load(from + v * lanes) : load_apart(from + v * lanes * stride, stride);
+          if (row && second) x = load_second(from + v * lanes * 2);
           sum[v] = fma(x, tap, sum[v]);
         }
       }
     }
   }
-  for (int v = 0; v < V; ++v) store(y + window + v * F32::lanes, sum[v]);
+#pragma GCC unroll 8
+  for (int v = 0; v < V; ++v) store(y + window + v * lanes, finished(a.finish, sum[v]));
 }
 
-void depthwise(const DepthwiseArgs& a) {
-  const Index reach = (a.kernel[2] - 1) * a.dilation[2];
-  // Windows [low, high) lie inside along the last axis; loads of strided packs read up to their last element only.
-  const Index low = least(rounded_up(a.before[2], a.stride[2]), a.out[2]);
-  const Index room = a.in[2] + a.before[2] - reach - 1;
-  const Index high = room < 0 ? 0 : least(room / a.stride[2] + 1, a.out[2]);
+// Up to a pack of windows, some of whose taps lie in the padding along the last axis: which lanes of each tap do not.
+struct End {
+  Index window = 0, count = 0;
+  Index low[most_taps], high[most_taps];
+
+  void set(const DepthwiseArgs& a, Index first, Index n) {
+    window = first;
+    count = n;
+    const Index stride = a.stride[2];
+    for (Index k = 0; k < a.kernel[2]; ++k) {
+      const Index at = first * stride - a.before[2] + k * a.dilation[2];
+      low[k] = least(rounded_up(-at, stride), n);
+      high[k] = most(low[k], least(rounded_up(a.in[2] - at, stride), n));
+    }
+  }
+  void run(const DepthwiseArgs& a, const Taps& t, float* y) const {
+    F32 sum{};
+    const float* w = a.w;
+    const Index at = window * a.stride[2] - a.before[2];
+    for (Index i = 0; i < a.kernel[0]; ++i) {
+      for (Index j = 0; j < a.kernel[1]; ++j) {
+        const float* const row = t.row(i, j);
+        for (Index k = 0; k < a.kernel[2]; ++k, ++w) {
+          const F32 x = row ? some(row, at + k * a.dilation[2], a.stride[2], low[k], high[k]) : splat(0.0F);
+          sum = fma(x, splat(*w), sum);
+        }
+      }
+    }
+    sum = finished(a.finish, sum);
+    if (count == lanes) {
+      store(y + window, sum);
+    } else {
+      store(y + window, sum, count);
+    }
+  }
+};
+
+// --- small square kernels over two axes ---
+
+// Some lanes of a pack of elements that lie S apart; the others are 0 and not read.
+template <int S>
+class Part {
+ public:
+  void set(Index low, Index high) {
+#if defined(__AVX512F__)
+    for (Index i = low; i < high; ++i) {
+      const unsigned bit = 1u << (i * S % lanes);
+      mask_[i * S / lanes] = static_cast<__mmask16>(mask_[i * S / lanes] | bit);
+    }
+#elif defined(__AVX2__)
+    for (Index i = low; i < high; ++i) mask_[i] = -1;
+#endif
+    low_ = low;
+    high_ = high;
+  }
+  F32 load(const float* p) const {
+#if defined(__AVX512F__)
+    if constexpr (S == 1) {
+      return {_mm512_maskz_loadu_ps(mask_[0], p)};
+    } else {
+      const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+      const __m512 high = _mm512_maskz_loadu_ps(mask_[1], p + 16);
+      return {_mm512_permutex2var_ps(_mm512_maskz_loadu_ps(mask_[0], p), even, high)};
+    }
+#else
+    if (low_ == 0 && high_ == lanes) return S == 1 ? RLX_LEVEL::load(p) : load_second(p);
+#if defined(__AVX2__)
+    if (S == 1) return {_mm256_maskload_ps(p, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(mask_)))};
+#endif
+    return some(p, 0, S, low_, high_);
+#endif
+  }
+
+ private:
+#if defined(__AVX512F__)
+  __mmask16 mask_[S] = {};
+#elif defined(__AVX2__)
+  int mask_[lanes] = {};
+#endif
+  Index low_ = 0, high_ = 0;
+};
+
+// What a line of padding holds, as far as a pack reads it.
+alignas(64) constexpr float zeros[4 * lanes] = {};
+
+// One pack of windows of R lines from `line` on: every line of elements is read once for all of them.
+template <int K, int S, int R>
+void pack_of_lines(const DepthwiseArgs& a, const Part<S> (&parts)[K], const F32 (&w)[K * K], Index line, Index at,
+                   float* y, Index count) {
+  F32 sum[R] = {};
+  const Index top = line * S - a.before[1];
+#pragma GCC unroll 32
+  for (int i = 0; i < (R - 1) * S + K; ++i) {
+    const bool inside = top + i >= 0 && top + i < a.in[1];
+    const float* const row = inside ? a.x + (top + i) * a.in[2] + at : zeros;
+    F32 x[K];
+#pragma GCC unroll 8
+    for (int k = 0; k < K; ++k) x[k] = parts[k].load(row + k);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const int j = i - r * S;
+      if (j < 0 || j >= K) continue;
+#pragma GCC unroll 8
+      for (int k = 0; k < K; ++k) sum[r] = fma(x[k], w[j * K + k], sum[r]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    const F32 done = finished(a.finish, sum[r]);
+    float* const to = y + r * a.out[2];
+    if (count == lanes) {
+      store(to, done);
+    } else {
+      store(to, done, count);
+    }
+  }
+}
+
+template <int K, int S>
+void square(const DepthwiseArgs& a) {
+  constexpr int together = S == 1 ? 4 : 2;
+  F32 w[K * K];
+  for (int i = 0; i < K * K; ++i) w[i] = splat(a.w[i]);
+  for (Index window = 0; window < a.out[2]; window += lanes) {
+    const Index count = least(lanes, a.out[2] - window), at = window * S - a.before[2];
+    Part<S> parts[K];
+    for (int k = 0; k < K; ++k) {
+      const Index low = least(rounded_up(-(at + k), S), count);
+      parts[k].set(low, most(low, least(rounded_up(a.in[2] - (at + k), S), count)));
+    }
+    Index line = 0;
+    float* y = a.y + window;
+    for (; line + together <= a.out[1]; line += together, y += together * a.out[2]) {
+      pack_of_lines<K, S, together>(a, parts, w, line, at, y, count);
+    }
+    for (; line < a.out[1]; ++line, y += a.out[2]) pack_of_lines<K, S, 1>(a, parts, w, line, at, y, count);
+  }
+}
+
+bool is_square(const DepthwiseArgs& a, Index size, Index stride) {
+  return a.in[0] == 1 && a.out[0] == 1 && a.kernel[0] == 1 && a.before[0] == 0 && a.kernel[1] == size &&
+         a.kernel[2] == size && a.stride[1] == stride && a.stride[2] == stride && a.dilation[1] == 1 &&
+         a.dilation[2] == 1;
+}
+
+// All windows one by one: for kernels that are longer than packs at the ends of a row can hold.
+void one_by_one(const DepthwiseArgs& a) {
+  float* y = a.y;
+  for (Index z = 0; z < a.out[0]; ++z) {
+    for (Index line = 0; line < a.out[1]; ++line, y += a.out[2]) {
+      for (Index i = 0; i < a.out[2]; ++i) y[i] = one_window(a, {a, z, line}, i);
+    }
+  }
+}
+
+// Windows [begin, end) of every row lie inside along the last axis; packs of other windows are the ends of the row.
+template <bool second>
+void rows(const DepthwiseArgs& a, Index begin, Index end) {
+  constexpr int together = lanes == 16 ? 4 : 8;
+  constexpr Index most_ends = 8;
+  const Index first = least(rounded_up(begin, lanes) * lanes, a.out[2]);
+  const Index last = end - first < lanes ? first : first + (end - first) / lanes * lanes;
+  const Index count = rounded_up(first, lanes) + rounded_up(a.out[2] - last, lanes);
+  if (count > most_ends || a.kernel[2] > most_taps) return one_by_one(a);
+  End ends[most_ends];
+  Index used = 0;
+  for (Index at = 0; at < a.out[2]; at += lanes) {
+    if (at < first || at >= last) ends[used++].set(a, at, least(lanes, a.out[2] - at));
+  }
   float* y = a.y;
   for (Index z = 0; z < a.out[0]; ++z) {
     for (Index line = 0; line < a.out[1]; ++line, y += a.out[2]) {
       const Taps t{a, z, line};
-      Index i = 0;
-      for (; i < low; ++i) y[i] = one_window(a, t, i);
-      for (; i + 4 * F32::lanes <= high; i += 4 * F32::lanes) packs<4>(a, t, i, y);
-      for (; i + F32::lanes <= high; i += F32::lanes) packs<1>(a, t, i, y);
-      for (; i < a.out[2]; ++i) y[i] = one_window(a, t, i);
+      for (Index i = 0; i < used; ++i) ends[i].run(a, t, y);
+      Index i = first;
+      for (; i + together * lanes <= last; i += together * lanes) packs<together, second>(a, t, i, y);
+      for (; i + 2 * lanes <= last; i += 2 * lanes) packs<2, second>(a, t, i, y);
+      for (; i < last; i += lanes) packs<1, second>(a, t, i, y);
     }
+  }
+}
+
+void depthwise(const DepthwiseArgs& a) {
+  if (is_square(a, 3, 1)) return square<3, 1>(a);
+  if (is_square(a, 3, 2)) return square<3, 2>(a);
+  if (is_square(a, 5, 1)) return square<5, 1>(a);
+  if (is_square(a, 5, 2)) return square<5, 2>(a);
+  const Index reach = (a.kernel[2] - 1) * a.dilation[2];
+  const Index begin = least(rounded_up(a.before[2], a.stride[2]), a.out[2]);
+  const Index room = a.in[2] + a.before[2] - reach - 1;
+  const Index end = room < 0 ? 0 : least(room / a.stride[2] + 1, a.out[2]);
+  if (a.stride[2] == 2) {
+    rows<true>(a, begin, most(begin, end));
+  } else {
+    rows<false>(a, begin, most(begin, end));
   }
 }
 

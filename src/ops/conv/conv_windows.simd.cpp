@@ -1,0 +1,262 @@
+// Products of windows by panels of weights: sums of a few windows by all channels of a panel stay in registers, and go
+// out channel by channel. Compiled once per level.
+#include "core/simd.h"
+#include "ops/conv/conv.kernel.h"
+
+namespace rlx::RLX_LEVEL {
+
+namespace {
+
+constexpr Index lanes = F32::lanes;
+
+// Packs of a panel, and windows of a tile whose sums fit the registers beside them.
+#if defined(__AVX512F__)
+constexpr int most_vectors = 4;
+constexpr int tile_rows(int vectors) { return vectors == 4 ? 6 : vectors == 3 ? 8 : 12; }
+#elif defined(__AVX2__)
+constexpr int most_vectors = 2;
+constexpr int tile_rows(int vectors) { return vectors == 2 ? 6 : 12; }
+#else
+constexpr int most_vectors = 2;
+constexpr int tile_rows(int vectors) { return vectors == 2 ? 4 : 8; }
+#endif
+constexpr Index width = most_vectors * lanes;
+// Windows of a block: whole tiles of every height, whole packs.
+constexpr Index block_rows = 384;
+// Terms of a block of the sums: their part of a panel stays in the cache while all windows of a block go over it.
+constexpr Index block_terms = 65536 / width;
+
+Index least(Index a, Index b) { return a < b ? a : b; }
+Index most_of(Index a, Index b) { return a > b ? a : b; }
+Index rounded_up(Index a, Index b) { return (a + b - 1) / b; }
+
+struct Tile {
+  const float* x;
+  const Index* windows;
+  const Index* terms;
+  const float* panel;
+  float* sums;
+  Index steps;
+  bool first;
+};
+
+// max(x, 0), where NaN stays and -0 becomes 0: the bits of Relu.
+F32 rectified(F32 x) { return max_or_second(F32{}, x) + F32{}; }
+
+template <int R, int V>
+[[gnu::noinline]] void run_tile(const Tile& t) {
+  F32 sum[R][V];
+  const float* x[R];
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+    x[i] = t.x + t.windows[i];
+#pragma GCC unroll 16
+    for (int j = 0; j < V; ++j) sum[i][j] = t.first ? F32{} : load(t.sums + (i * V + j) * lanes);
+  }
+  const float* w = t.panel;
+  const Index* const end = t.terms + t.steps;
+  for (const Index* term = t.terms; term != end; ++term, w += V * lanes) {
+    const Index at = *term;
+    // The next weights, and what the next tiles read.
+    __builtin_prefetch(w + 16 * V * lanes);
+    __builtin_prefetch(x[R - 1] + at + 16);
+    F32 y[V];
+#pragma GCC unroll 16
+    for (int j = 0; j < V; ++j) y[j] = load(w + j * lanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) {
+      const F32 v = splat(x[i][at]);
+#pragma GCC unroll 16
+      for (int j = 0; j < V; ++j) sum[i][j] = fma(v, y[j], sum[i][j]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 16
+    for (int j = 0; j < V; ++j) {
+      store(t.sums + (i * V + j) * lanes, sum[i][j]);
+    }
+  }
+}
+
+template <int R, int V>
+void pick_rows(const Tile& t, Index rows) {
+  if constexpr (R > 0) {
+    if (rows == R) return run_tile<R, V>(t);
+    pick_rows<R - 1, V>(t, rows);
+  }
+}
+
+// All windows of a block, in tiles of nearly equal height.
+template <int V>
+void run_block(Tile t, Index rows) {
+  constexpr int most = tile_rows(V);
+  for (Index tiles = rounded_up(rows, most); tiles > 0; --tiles) {
+    const Index height = rounded_up(rows, tiles);
+    pick_rows<most, V>(t, height);
+    t.windows += height;
+    t.sums += height * V * lanes;
+    rows -= height;
+  }
+}
+
+template <int V>
+void pick_vectors(const Tile& t, Index rows, Index vectors) {
+  if constexpr (V > 0) {
+    if (vectors == V) return run_block<V>(t, rows);
+    pick_vectors<V - 1>(t, rows, vectors);
+  }
+}
+
+// --- a square of lanes by lanes elements, rows to columns ---
+
+#if defined(__AVX512F__)
+
+void turn(F32 (&v)[16]) {
+  __m512 a[16], b[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; i += 2) {
+    a[i] = _mm512_unpacklo_ps(v[i].v, v[i + 1].v);
+    a[i + 1] = _mm512_unpackhi_ps(v[i].v, v[i + 1].v);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; i += 4) {
+    const auto joined = [&](int p, int q, bool high) {
+      const __m512d l = _mm512_castps_pd(a[i + p]), r = _mm512_castps_pd(a[i + q]);
+      return _mm512_castpd_ps(high ? _mm512_unpackhi_pd(l, r) : _mm512_unpacklo_pd(l, r));
+    };
+    b[i] = joined(0, 2, false);
+    b[i + 1] = joined(0, 2, true);
+    b[i + 2] = joined(1, 3, false);
+    b[i + 3] = joined(1, 3, true);
+  }
+#pragma GCC unroll 16
+  for (int c = 0; c < 4; ++c) {
+    const __m512 low = _mm512_shuffle_f32x4(b[c], b[4 + c], 0x44),
+                 high = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0x44);
+    const __m512 low2 = _mm512_shuffle_f32x4(b[c], b[4 + c], 0xEE);
+    const __m512 high2 = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0xEE);
+    v[c].v = _mm512_shuffle_f32x4(low, high, 0x88);
+    v[4 + c].v = _mm512_shuffle_f32x4(low, high, 0xDD);
+    v[8 + c].v = _mm512_shuffle_f32x4(low2, high2, 0x88);
+    v[12 + c].v = _mm512_shuffle_f32x4(low2, high2, 0xDD);
+  }
+}
+
+#elif defined(__AVX2__)
+
+void turn(F32 (&v)[8]) {
+  __m256 a[8], b[8];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; i += 2) {
+    a[i] = _mm256_unpacklo_ps(v[i].v, v[i + 1].v);
+    a[i + 1] = _mm256_unpackhi_ps(v[i].v, v[i + 1].v);
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; i += 4) {
+    b[i] = _mm256_shuffle_ps(a[i], a[i + 2], 0x44);
+    b[i + 1] = _mm256_shuffle_ps(a[i], a[i + 2], 0xEE);
+    b[i + 2] = _mm256_shuffle_ps(a[i + 1], a[i + 3], 0x44);
+    b[i + 3] = _mm256_shuffle_ps(a[i + 1], a[i + 3], 0xEE);
+  }
+#pragma GCC unroll 8
+  for (int c = 0; c < 4; ++c) {
+    v[c].v = _mm256_permute2f128_ps(b[c], b[4 + c], 0x20);
+    v[4 + c].v = _mm256_permute2f128_ps(b[c], b[4 + c], 0x31);
+  }
+}
+
+#else
+
+void turn(F32 (&v)[4]) { _MM_TRANSPOSE4_PS(v[0].v, v[1].v, v[2].v, v[3].v); }
+
+#endif
+
+// sums[i * stride + j], i < rows, finished, to y[j * y_column + i]; rows of the last square that are missing can be
+// read.
+void hand_over(const float* sums, Index stride, Index rows, Index columns, const ConvFinish& f, float* y,
+               Index y_column) {
+  for (Index j = 0; j < columns; j += lanes) {
+    const Index across = least(lanes, columns - j);
+    F32 bias[lanes];
+    for (Index k = 0; k < lanes; ++k) bias[k] = splat(f.bias && k < across ? f.bias[j + k] : 0.0F);
+    for (Index i = 0; i < rows; i += lanes) {
+      F32 v[lanes];
+      const float* const from = sums + i * stride + j;
+#pragma GCC unroll 16
+      for (Index k = 0; k < lanes; ++k) v[k] = load(from + k * stride);
+      turn(v);
+      if (f.bias) {
+#pragma GCC unroll 16
+        for (Index k = 0; k < lanes; ++k) v[k] = v[k] + bias[k];
+      }
+      if (f.relu) {
+#pragma GCC unroll 16
+        for (Index k = 0; k < lanes; ++k) v[k] = rectified(v[k]);
+      }
+      float* const to = y + j * y_column + i;
+      if (rows - i >= lanes && across == lanes) {
+#pragma GCC unroll 16
+        for (Index k = 0; k < lanes; ++k) store(to + k * y_column, v[k]);
+      } else if (rows - i >= lanes) {
+        for (Index k = 0; k < across; ++k) store(to + k * y_column, v[k]);
+      } else {
+        for (Index k = 0; k < across; ++k) store(to + k * y_column, v[k], rows - i);
+      }
+    }
+  }
+}
+
+void multiply(const WindowArgs& a) {
+  alignas(64) float sums[block_rows * width];
+  const Index vectors = rounded_up(a.columns, lanes);
+  Tile t{a.x, a.windows, a.terms, a.panel, sums, a.inner, true};
+  if (a.inner == 0) pick_vectors<most_vectors>(t, a.rows, vectors);
+  const Index most = a.inner == 0 ? 0 : rounded_up(a.inner, rounded_up(a.inner, block_terms));
+  for (Index k = 0; k < a.inner; k += t.steps) {
+    t.steps = least(most, a.inner - k);
+    t.first = k == 0;
+    t.terms = a.terms + k;
+    t.panel = a.panel + k * vectors * lanes;
+    pick_vectors<most_vectors>(t, a.rows, vectors);
+  }
+  hand_over(sums, vectors * lanes, a.rows, a.columns, a.finish, a.y, a.y_column);
+}
+
+void copy(const StripArgs& a) {
+  float* to = a.to;
+  const float* from = a.from;
+  for (Index line = 0; line < a.lines; ++line, from += a.pitch, to += a.width) {
+    for (Index i = 0; i < a.width; i += lanes) {
+      if (i >= a.begin && i + lanes <= a.end) {
+        store(to + i, load(from + i));
+        continue;
+      }
+      const Index low = least(most_of(a.begin - i, 0), lanes), high = least(most_of(a.end - i, low), lanes);
+#if defined(__AVX512F__)
+      const unsigned wanted = ((1u << high) - 1) & ~((1u << low) - 1);
+      store(to + i, F32{_mm512_maskz_loadu_ps(static_cast<__mmask16>(wanted), from + i)});
+#else
+      float part[lanes] = {};
+      for (Index k = low; k < high; ++k) part[k] = from[i + k];
+      store(to + i, load(part));
+#endif
+    }
+  }
+}
+
+void pack(const float* w, Index columns, Index inner, float* panels) {
+  for (Index j0 = 0; j0 < columns; j0 += width) {
+    const Index all = least(width, columns - j0), full = rounded_up(all, lanes) * lanes;
+    for (Index k = 0; k < inner; ++k, panels += full) {
+      for (Index j = 0; j < full; ++j) panels[j] = j < all ? w[(j0 + j) * inner + k] : 0.0F;
+    }
+  }
+}
+
+}  // namespace
+
+const WindowKernels window_kernels{
+    .width = width, .lanes = lanes, .rows = block_rows, .pack = pack, .copy = copy, .multiply = multiply};
+
+}  // namespace rlx::RLX_LEVEL
