@@ -52,7 +52,7 @@ def rounded():
             ("bf16", [(2, 3, 4, 8), (2, 3, 6, 8), (2, 3, 6, 8)], {}),
             ("bf16_causal", [(2, 4, 5, 8), (2, 2, 5, 8), (2, 2, 5, 6)], {"is_causal": 1}),
             ("bf16_packed", [(2, 4, 24), (2, 6, 24), (2, 6, 24)],
-             {"q_num_heads": 3, "kv_num_heads": 3, "softcap": 2.0})):
+             {"q_num_heads": 3, "kv_num_heads": 3})):
         keys = ("q", "k", "v")
         nodes = [helper.make_node("Cast", [n], [n + "_"], to=T.BFLOAT16) for n in keys]
         nodes += [helper.make_node("Attention", [n + "_" for n in keys], ["y_"], **attributes),
