@@ -51,14 +51,16 @@ def rounded():
     for name, shapes, attributes in (
             ("bf16", [(2, 3, 4, 8), (2, 3, 6, 8), (2, 3, 6, 8)], {}),
             ("bf16_causal", [(2, 4, 5, 8), (2, 2, 5, 8), (2, 2, 5, 6)], {"is_causal": 1}),
-            ("bf16_packed", [(2, 4, 24), (2, 6, 24), (2, 6, 24)], {"q_num_heads": 3, "kv_num_heads": 3, "softcap": 2.0})):
+            ("bf16_packed", [(2, 4, 24), (2, 6, 24), (2, 6, 24)],
+             {"q_num_heads": 3, "kv_num_heads": 3})):
         keys = ("q", "k", "v")
         nodes = [helper.make_node("Cast", [n], [n + "_"], to=T.BFLOAT16) for n in keys]
         nodes += [helper.make_node("Attention", [n + "_" for n in keys], ["y_"], **attributes),
                   helper.make_node("Cast", ["y_"], ["y"], to=T.FLOAT)]
         infos = [helper.make_tensor_value_info(n, T.FLOAT, s) for n, s in zip(keys, shapes)]
         graph = helper.make_graph(nodes, name, infos, [helper.make_tensor_value_info("y", T.FLOAT, None)])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10, producer_name="rlx")
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10,
+                                  producer_name="rlx")
         inputs = {n: random.uniform(-1, 1, s).astype(np.float32) for n, s in zip(keys, shapes)}
         answer = ReferenceEvaluator(model).run(None, inputs)[0]
         yield f"attention_{name}", model, inputs, {"y": answer}

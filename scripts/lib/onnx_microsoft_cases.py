@@ -137,8 +137,8 @@ def group_query():
         past = {"pk": f(b, g, p, d), "pv": f(b, g, p, d)}
         rest = {"ends": np.array(ends, np.int32), "total": np.array(total, np.int32), **(tables if rotary else {})}
         if bias is not None:
-            rest.update({"cos": tables["cos"] if rotary else None, "sin": tables["sin"] if rotary else None, "ids": None,
-                         "a": bias})
+            rest.update({key: table if rotary else None for key, table in tables.items()})
+            rest.update({"ids": None, "a": bias})
         attributes = {"num_heads": h, "kv_num_heads": g, **attributes, **({"do_rotary": 1} if rotary else {})}
         return Case(name, op, {**fresh, **past, **rest}, ["y", "k2", "v2"], known=("q", "k", "v", "pk", "pv", "ends"),
                     constants=("total", "cos", "sin"), attributes=attributes)

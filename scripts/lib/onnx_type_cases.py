@@ -60,7 +60,8 @@ def to_eight_bits():
 def from_eight_bits():
     codes = np.arange(256, dtype=np.uint8)
     for name, (number, kind) in {**EIGHT, "f8e8m0": (T.FLOAT8E8M0, ml_dtypes.float8_e8m0fnu)}.items():
-        nodes = [helper.make_node("BitCast", ["x"], ["c"], to=number), helper.make_node("Cast", ["c"], ["y"], to=T.FLOAT)]
+        nodes = [helper.make_node("BitCast", ["x"], ["c"], to=number),
+                 helper.make_node("Cast", ["c"], ["y"], to=T.FLOAT)]
         yield f"from_{name}", nodes, {"x": codes}, {"y": codes.view(kind).astype(np.float32)}
 
 
@@ -101,7 +102,8 @@ def narrow():
             yield f"{name}_{source}", nodes, {"x": x if kind is np.float32 else whole}, {"y": want}
     z = np.array([0, -0.0, 0.2, 0.25, 0.26, 0.75, 1.25, 1.75, 2.5, 3.5, 5, 5.1, 6, 7, 1e9, np.inf, -np.inf, -2.6],
                  np.float32)
-    nodes = [helper.make_node("Cast", ["x"], ["c"], to=T.FLOAT4E2M1), helper.make_node("Cast", ["c"], ["y"], to=T.FLOAT)]
+    nodes = [helper.make_node("Cast", ["x"], ["c"], to=T.FLOAT4E2M1),
+             helper.make_node("Cast", ["c"], ["y"], to=T.FLOAT)]
     yield "f4e2m1", nodes, {"x": z}, {"y": z.astype(ml_dtypes.float4_e2m1fn).astype(np.float32)}
 
 

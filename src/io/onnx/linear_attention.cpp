@@ -5,20 +5,18 @@
 #include "io/onnx/attention_parts.h"
 #include "io/onnx/casts.h"
 #include "io/onnx/importer.h"
+#include "ir/control.h"
 #include "ops/broadcast/broadcast.h"
 #include "ops/cast/cast.h"
-#include "ops/concat/concat.h"
 #include "ops/constant/constant.h"
 #include "ops/matmul/matmul.h"
 #include "ops/reshape/reshape.h"
 #include "ops/scalar/scalar.h"
-#include "ops/slice/slice.h"
+#include "ops/transpose/transpose.h"
 
 namespace rlx::onnx {
 
 namespace {
-
-constexpr Index most_positions = 512;  // that are laid out one by one
 
 Index known_size(const Dim& d, const char* what) {
   require(d.is_constant(), "{} is {}, expected a known number", what, d.text());
@@ -71,26 +69,49 @@ LinearNode linear_operands(NodeArgs& n) {
   return a;
 }
 
+// What belongs to one position, [B,H,..].
+struct Position {
+  Value q, k, v;
+  std::optional<Value> decay, beta;
+};
+struct Updated {
+  Value state, y;  // [B,Hkv,Dk,Dv] and [B,H,Dv]
+};
+
+Updated updated(Value state, const Position& p, Index group) {
+  const Value k = unsqueeze(p.k, {3});
+  Value v = unsqueeze(p.v, {2});
+  if (p.decay) state = state * exp(unsqueeze(*p.decay, {3}));
+  if (p.beta) v = unsqueeze(*p.beta, {3}) * (v - matmul(k, state, {true, false}));
+  state = state + k * v;
+  const Index shared = p.k.dim(1).constant();
+  const Value q = reshape(p.q, {p.q.dim(0), shared, group, p.q.dim(2)});
+  return {state, reshape(matmul(q, state), {p.q.dim(0), shared * group, p.v.dim(2)})};
+}
+
 Values linear_attention(NodeArgs& n) {
-  LinearNode a = linear_operands(n);
-  const Index positions = known_size(a.q.dim(2), "the number of positions");
-  require(positions <= most_positions, "{} positions, at most {} are supported", positions, most_positions);
-  const Index shared = a.k.dim(1).constant(), size = a.q.dim(3).constant();
-  Values results;
-  for (Index t = 0; t < positions; ++t) {
-    const auto at = [&](Value x) { return slice(x, 2, t, t + 1); };  // [B,H,1,..]
-    const auto column = [&](Value x) { return reshape(x, {x.dim(0), x.dim(1), x.dim(3), 1}); };
-    if (a.decay) a.state = a.state * exp(column(at(*a.decay)));
-    Value v = at(a.v);
-    const Value k = column(at(a.k));
-    if (a.beta) v = at(*a.beta) * (v - matmul(k, a.state, {true, false}));
-    a.state = a.state + k * v;
-    const Value q = reshape(at(a.q), {a.q.dim(0), shared, a.group, size});
-    results.push_back(reshape(matmul(q, a.state), {a.q.dim(0), shared * a.group, 1, a.v.dim(3)}));
+  const LinearNode a = linear_operands(n);
+  Values operands{a.state};  // what is read position by position lies along axis 0
+  for (const std::optional<Value>& x : {std::optional(a.q), std::optional(a.k), std::optional(a.v), a.decay, a.beta}) {
+    if (x) operands.push_back(transpose(*x, {2, 0, 1, 3}));
   }
-  require(!results.empty(), "there are no positions");
-  const Value y = concat(results, 2) * constant(n.builder(), DType::f32, a.scale);
-  return {cast(join_heads(y), n[0].dtype()), cast(a.state, (n.has(3) ? n[3] : n[0]).dtype())};
+  Builder body;
+  Values in;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    TensorType t = operands[i].type();
+    if (i > 0) t.dims.erase(t.dims.begin());
+    in.push_back(body.input("x" + std::to_string(i), std::move(t)));
+  }
+  Position p{in[1], in[2], in[3], {}, {}};
+  if (a.decay) p.decay = in[4];
+  if (a.beta) p.beta = in.back();
+  const Updated step = updated(in[0], p, a.group);
+  const ScanAttrs attrs{a.q.dim(2), 1, static_cast<Index>(operands.size()) - 1, {}, {}};
+  const Values out =
+      scan(n.builder(), attrs, operands, std::make_shared<const Graph>(body.finish({step.state, step.y})));
+  const Value y = out[1] * constant(n.builder(), DType::f32, a.scale), by_batch = transpose(y, {1, 0, 2, 3});
+  const Value joined = reshape(by_batch, {y.dim(1), y.dim(0), y.dim(2) * y.dim(3)});
+  return {cast(joined, n[0].dtype()), cast(out[0], (n.has(3) ? n[3] : n[0]).dtype())};
 }
 
 // A graph with one input and one result, in place of a function.

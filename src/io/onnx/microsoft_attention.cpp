@@ -174,8 +174,9 @@ CachePositions cache_positions(NodeArgs& n, const Dim& length) {
   require(ends.rank() == 1 || (ends.rank() == 2 && ends.dim(1) == Dim(1)), "seqlens_k is {}, expected rank 1",
           ends.type().text());
   const Value last = reshape(cast(ends, DType::i64), {ends.dim(0), 1, 1, 1}), total = last + like(last, 1);
-  if (!n.has(3) || n[3].dim(2) == Dim(0)) return {total, like(total, 0)};
-  return {total, maximum(total - n.known(DType::i64, {length}, false), like(total, 0))};
+  const Value none = broadcast(like(total, 0), total.type().dims);
+  if (!n.has(3) || n[3].dim(2) == Dim(0)) return {total, none};
+  return {total, maximum(total - n.known(DType::i64, {length}, false), none)};
 }
 
 // Keys or values of `length` positions: those of the cache up to `before`, then the new ones.
@@ -189,7 +190,8 @@ Value with_cache(NodeArgs& n, Value past, Value fresh, const CachePositions& at,
   const Value known = less(key, n.known(DType::i64, {past.dim(2)}, false));
   const Value kept = select(known, key, last + like(last, 1));
   const Value from = select(less(key, at.before), kept, minimum(key + shift, last));
-  return take_along(joined, broadcast(from, {joined.dim(0), joined.dim(1), length, joined.dim(3)}), 2);
+  const Value all = take_along(joined, broadcast(from, {joined.dim(0), joined.dim(1), length, joined.dim(3)}), 2);
+  return select(less(key, at.total), all, like(all, 0));  // nothing stands behind the last token
 }
 
 Value rotated(NodeArgs& n, Value x, const CachePositions& at) {
