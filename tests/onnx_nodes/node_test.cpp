@@ -7,6 +7,7 @@
 #include <cmath>
 #include <complex>
 #include <fstream>
+#include <functional>
 #include <set>
 
 #include "backend/cpu/cpu_device.h"
@@ -37,15 +38,33 @@ std::string message(char tag, const std::string& body) {
   return out + body;
 }
 
-// The tensor in a file that holds nothing else: as the only initialiser of a model, which the reader takes.
-Tensor read_tensor(const fs::path& path) {
-  const std::string text = "\x08\x08" + message('\x3A', message('\x2A', file_bytes(path)));
+// A tensor message, as the only initialiser of a model, which the reader takes.
+Tensor tensor_of(std::string_view tensor, const fs::path& path) {
+  const std::string text = "\x08\x08" + message('\x3A', message('\x2A', std::string(tensor)));
   Bytes bytes = Bytes::allocate(static_cast<Index>(text.size()));
   std::ranges::transform(text, const_cast<std::byte*>(bytes.data.data()),
                          [](char c) { return static_cast<std::byte>(c); });
   const auto model = onnx::read_model(bytes, path.string());
   onnx::TensorLoader loader(*model, FileMode::map, false);
   return loader.load(model->graph.initializers.at(0));
+}
+
+// What a file holds for a declared value: a tensor, the elements of a sequence, or those of an optional value.
+std::vector<Tensor> read_value(const fs::path& path, std::string_view kind) {
+  const std::string text = file_bytes(path);
+  if (kind == "tensor") return {tensor_of(text, path)};
+  const onnx::WireFile file{text, path.string()};
+  std::vector<Tensor> all;
+  const std::function<void(std::string_view, bool)> read = [&](std::string_view message, bool optional) {
+    onnx::WireReader in(file, message, "list");
+    for (onnx::Field f; in.next(f);) {
+      if (f.number == 3) all.push_back(tensor_of(in.bytes(f, "tensor"), path));
+      require(f.number < 4 || (optional && f.number == 5), "{} holds values that are no tensors", path.string());
+      if (f.number == 5) read(in.bytes(f, "sequence"), false);
+    }
+  };
+  read(text, kind == "optional");
+  return all;
 }
 
 struct Tolerance {
@@ -87,39 +106,57 @@ std::string difference(const Tensor& got, const Tensor& want, const Tolerance& t
 
 struct DataSet {
   NamedTensors inputs;
-  std::vector<Tensor> outputs;
+  std::map<std::string, std::vector<TensorType>, std::less<>> sequences;  // inputs that are lists
+  std::vector<std::pair<std::string, Tensor>> outputs;                    // by name; lists as NAME.0, NAME.1
 };
+
+// Name of an element of a list, as the importer makes it.
+std::string element_name(const onnx::ValueInfo& v, std::size_t i) {
+  const bool list = v.kind == "sequence" || v.inside == "sequence";
+  return std::string(v.name) + (list ? "." + std::to_string(i) : "");
+}
 
 DataSet read_data(const fs::path& folder, const onnx::GraphProto& g) {
   DataSet d;
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {
     const fs::path file = folder / fmt::format("input_{}.pb", i);
-    if (fs::exists(file)) d.inputs.emplace(std::string(g.inputs[i].name), read_tensor(file));
+    if (!fs::exists(file)) continue;
+    const onnx::ValueInfo& v = g.inputs[i];
+    const std::vector<Tensor> all = read_value(file, v.kind);
+    if (v.kind != "tensor") d.sequences[std::string(v.name)];
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      if (v.kind != "tensor") d.sequences[std::string(v.name)].push_back(all[k].type());
+      d.inputs.emplace(element_name(v, k), all[k]);
+    }
   }
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {
-    d.outputs.push_back(read_tensor(folder / fmt::format("output_{}.pb", i)));
+    const std::vector<Tensor> all = read_value(folder / fmt::format("output_{}.pb", i), g.outputs[i].kind);
+    for (std::size_t k = 0; k < all.size(); ++k) d.outputs.emplace_back(element_name(g.outputs[i], k), all[k]);
   }
   return d;
 }
 
 // Inputs that a model may need to know before it runs: few elements, or those that decide sizes.
-std::map<std::string, Tensor, std::less<>> to_fix(const NamedTensors& inputs) {
+std::map<std::string, Tensor, std::less<>> to_fix(const DataSet& data, const onnx::GraphProto& g) {
   std::map<std::string, Tensor, std::less<>> fixed;
-  for (const auto& [name, value] : inputs) {
+  for (const auto& [name, value] : data.inputs) {
+    if (std::ranges::find(g.inputs, name, &onnx::ValueInfo::name) == g.inputs.end() || data.sequences.contains(name))
+      continue;
     if (value.rank() <= 1 && value.count() <= 16) fixed.emplace(name, value);
   }
   return fixed;
 }
 
-Graph import_test(const fs::path& model, const NamedTensors& inputs, NodeResult& result) {
+Graph import_test(const fs::path& model, const DataSet& data, const onnx::GraphProto& proto, NodeResult& result) {
+  OnnxOptions options;
+  options.sequences = data.sequences;
   try {
-    return import_onnx(model);
+    return import_onnx(model, options);
   } catch (const Error& e) {
     const std::string_view why = e.what();
     const bool unknown = why.find("depends on the data of a run") != std::string_view::npos;
-    const auto fixed = to_fix(inputs);
+    const auto fixed = to_fix(data, proto);
     if (!unknown || fixed.empty()) throw;
-    OnnxOptions options;
     options.fixed = fixed;
     Graph g = import_onnx(model, options);
     result.fixed_inputs = true;
@@ -149,7 +186,7 @@ void collect_operators(const onnx::GraphProto& g, std::set<std::string>& names) 
 
 void run_data_set(const fs::path& folder, const fs::path& data_folder, const onnx::GraphProto& g, NodeResult& r) {
   DataSet data = read_data(data_folder, g);
-  const Graph graph = import_test(folder / "model.onnx", data.inputs, r);
+  const Graph graph = import_test(folder / "model.onnx", data, g, r);
   std::erase_if(data.inputs, [&](const auto& named) {
     return std::ranges::find(graph.input_names, named.first) == graph.input_names.end();
   });
@@ -157,11 +194,13 @@ void run_data_set(const fs::path& folder, const fs::path& data_folder, const onn
   options.poison = options.check = true;
   const std::vector<Tensor> got = cpu_session({.threads = 1}).compile(graph, {}, options).run(data.inputs);
   r.verdict = Verdict::pass;
-  for (std::size_t i = 0; i < data.outputs.size(); ++i) {
-    const std::string d = difference(got.at(i), data.outputs[i], tolerance_of(folder), !r.random);
+  for (std::size_t i = 0; i < std::max(got.size(), data.outputs.size()); ++i) {
+    const bool both = i < got.size() && i < data.outputs.size() && graph.output_names[i] == data.outputs[i].first;
+    const std::string d = both ? difference(got[i], data.outputs[i].second, tolerance_of(folder), !r.random)
+                               : fmt::format("there are {}, expected {}", got.size(), data.outputs.size());
     if (d.empty()) continue;
     r.verdict = Verdict::wrong;
-    r.reason = fmt::format("output {}: {}", g.outputs[i].name, d);
+    r.reason = fmt::format("output {}: {}", i < data.outputs.size() ? data.outputs[i].first : "", d);
     return;
   }
 }
@@ -180,7 +219,8 @@ NodeResult run_node_test(const fs::path& folder) {
         std::ranges::any_of(names, [](const std::string& n) { return n == "Bernoulli" || n.starts_with("Random"); });
     const std::string foreign = foreign_types(model->graph);
     r.tensors_only = foreign.empty();
-    require(foreign.empty(), "inputs or outputs of type {}", foreign);
+    const bool lists = foreign == "sequence" || foreign == "optional";
+    require(foreign.empty() || lists, "inputs or outputs of type {}", foreign);
     for (Index i = 0; i == 0 || r.verdict == Verdict::pass; ++i) {
       const fs::path data = folder / fmt::format("test_data_set_{}", i);
       if (!fs::exists(data)) break;

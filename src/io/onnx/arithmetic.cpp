@@ -95,8 +95,6 @@ Values compare(NodeArgs& n) {
   return {n.known(DType::boolean, std::move(out), a.rank() + b.rank() > 0)};
 }
 
-Value identity(Value x) { return x; }
-
 Value is_nan(Value x) { return not_equal(x, x); }
 
 Values is_inf(NodeArgs& n) {
@@ -170,7 +168,6 @@ Values logical(NodeArgs& n) {
 
 OperatorRows arithmetic_rows() {
   static constexpr OperatorRow rows[] = {
-      {"Identity", 1, unary<identity>},
       {"Abs", 6, unary<abs>},
       {"Neg", 6, unary<neg>},
       {"Sqrt", 6, unary<sqrt>},

@@ -75,10 +75,12 @@ using OperatorRows = std::span<const OperatorRow>;
   X(movement, "") \
   X(product, "") \
   X(quantized, "") \
+  X(recurrent, "") \
   X(reduce, "") \
   X(resample, "") \
   X(sampling, "") \
   X(select, "") \
+  X(sequence, "") \
   X(shape, "") \
   X(signal, "") \
   X(machine_learning, "ai.onnx.ml") \
@@ -251,6 +253,7 @@ class NodeArgs {
   std::string string(std::string_view name, std::string_view standard);
   std::optional<std::vector<Index>> integers(std::string_view name);
   std::optional<std::vector<float>> reals(std::string_view name);
+  std::optional<std::vector<std::string>> strings(std::string_view name);
   std::optional<Tensor> tensor(std::string_view name);
   const GraphProto& graph(std::string_view name);
   /// Takes an attribute that changes nothing of the result.

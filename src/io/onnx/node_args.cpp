@@ -98,6 +98,14 @@ std::optional<std::vector<float>> NodeArgs::reals(std::string_view name) {
   return reals_of(importer_->model().file, *a);
 }
 
+std::optional<std::vector<std::string>> NodeArgs::strings(std::string_view name) {
+  const AttributeProto* a = find(name, AttributeType::strings);
+  if (!a) return std::nullopt;
+  std::vector<std::string> all;
+  for (const std::string_view s : strings_of(importer_->model().file, *a)) all.emplace_back(s.substr(0, 100));
+  return all;
+}
+
 std::optional<Tensor> NodeArgs::tensor(std::string_view name) {
   const AttributeProto* a = find(name, AttributeType::tensor);
   if (!a) return std::nullopt;
