@@ -145,6 +145,22 @@ TEST(NormSteps, LargeElementsDoNotOverflowTheVariance) {
   });
 }
 
+// Squares of these leave the range of f32 on either side; long rows are summed in several blocks.
+TEST(NormSteps, TinyElementsAndLongRows) {
+  at_every_level([] {
+    for (const double size : {1e-30, 1e-22, 1.0, 1e15, 1e22}) {
+      for (const Index cols : {3, 384, 2500, 4111}) {
+        const std::vector<Tensor> in{random_tensor({2, cols}, 6, -size, 2 * size)};
+        const NormAttrs exact_scale{.epsilon = 0};
+        const auto layer = [&](const Values& v) { return layer_norm(v[0], exact_scale); };
+        const auto rms = [&](const Values& v) { return rms_norm(v[0], exact_scale); };
+        EXPECT_LE(worst(step_of(in, layer), evaluate(graph_of(in, layer), in)[0]), 2e-6) << size << " " << cols;
+        EXPECT_LE(worst(step_of(in, rms), evaluate(graph_of(in, rms), in)[0]), 2e-6) << size << " " << cols;
+      }
+    }
+  });
+}
+
 // Every row alone has the bits it has among others.
 template <class Make>
 void expect_rows_alone(const Tensor& x, Make make) {

@@ -59,6 +59,20 @@ TEST(StepsReduce, EveryLengthOfRowsAndColumns) {
   }
 }
 
+// Columns beyond one piece, rows beyond one group: the bits of every column are those of the column alone.
+TEST(StepsReduce, WideMatricesAreSummedColumnByColumn) {
+  for (const DType type : {DType::f32, DType::bf16, DType::i32}) {
+    for (const Index rows : {1, 7, 8, 9, 15, 16, 17, 31, 40}) {
+      for (const ReduceKind kind : {ReduceKind::sum, ReduceKind::max}) {
+        const Index columns = rows % 2 ? 4133 : 2048;
+        const auto wide =
+            bind(reduce_op, Attrs(ReduceAttrs{kind, {0}, false}), CaseInput(type, {rows, columns}).range(-100, 100));
+        expect_close(wide, is_integer(type) ? exact : relative(1e-6));
+      }
+    }
+  }
+}
+
 TEST(StepsReduce, NaNAndInfinityAtEveryPlace) {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   for (const Index n : {5, 32, 67}) {
