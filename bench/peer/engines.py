@@ -4,9 +4,11 @@ Usage: engines.py ENGINE THREADS, ENGINE one of onnxruntime, openvino, openvino-
 
 Reads one JSON object a line and answers each with one: {"encoder": MODEL, "batch": B, "tokens": S, "runs": N} and
 {"attention": [B, H, S, D], "type": "f32", "runs": N} give {"median_ms", "min_ms"}; a failure gives {"error"}.
+{"model": MODEL, "feed": FOLDER, "runs": N} runs any model on the inputs NAME.npy of a folder.
 """
 import json
 import os
+import pathlib
 import sys
 import time
 
@@ -42,7 +44,6 @@ def openvino_encoder(model, threads, precision):
 
 def torch_encoder(model, threads, bf16):
     """The model of transformers: the folder beside an export, or BERT-base with random weights."""
-    import pathlib
     import torch
     import transformers
     torch.set_num_threads(threads)
@@ -106,6 +107,12 @@ def main():
                     kept[ask["encoder"]] = ENCODERS[engine](ask["encoder"], threads)
                 run, feed = kept[ask["encoder"]], feed_of(ask["batch"], ask["tokens"])
                 key, work = (ask["encoder"], ask["batch"], ask["tokens"]), lambda: run(feed)
+            elif "model" in ask:
+                if ask["model"] not in kept:
+                    kept[ask["model"]] = ENCODERS[engine](ask["model"], threads)
+                run = kept[ask["model"]]
+                feed = {path.stem: numpy.load(path) for path in pathlib.Path(ask["feed"]).glob("*.npy")}
+                key, work = (ask["model"],), lambda: run(feed)
             else:
                 key = (*ask["attention"], ask["type"])
                 if key not in kept:

@@ -1,6 +1,12 @@
-"""ONNX: how many of the published node tests are passed, and whether any is answered wrongly."""
+"""ONNX: how many of the published node tests are passed, and whether any is answered wrongly; whole models beside ONNX
+Runtime. `--only RE` measures the parts whose names match: `node tests`, and `model NAME`."""
+import re
+
+import onnx_models
 import onnx_nodes
 
 
-def figures(root):
-    yield from onnx_nodes.figures(root)
+def figures(root, only=None):
+    if re.search(only or "", "node tests"):
+        yield from onnx_nodes.figures(root)
+    yield from onnx_models.figures(root, lambda name: re.search(only or "", f"model {name}"))

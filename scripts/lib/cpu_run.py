@@ -73,13 +73,13 @@ class Run:
             self.values = values, quiet and machine.is_fit(values, machine.ceilings(self.root))
         return self.values
 
-    def bench(self, model, threads, runs, sizes=None, precision="f32", pinned=True):
-        """Report of `rlx bench` as a dictionary; nothing when the program has no such precision."""
+    def bench(self, model, threads, runs, sizes=None, precision="f32", pinned=True, extra=()):
+        """Report of `rlx bench` as a dictionary; nothing when the program has no such precision. `extra`: options."""
         dims = [word for name, size in (sizes or {}).items() for word in ("--dim", f"{name}={size}")]
         pin = ["taskset", "-c", ",".join(str(i) for i in range(threads))] if pinned else []
         how = [] if precision == "f32" else ["--bf16"] if precision == "bf16" else ["--precision", precision]
         done = subprocess.run([*pin, self.rlx, "bench", model, *dims, "--threads", str(threads), "--runs", str(runs),
-                               "--json", *how], capture_output=True, text=True, check=False)
+                               "--json", *how, *extra], capture_output=True, text=True, check=False)
         if done.returncode == 2 and precision != "f32":
             return None
         if done.returncode != 0:

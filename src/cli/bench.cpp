@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 struct BenchArguments {
   std::string path;
-  std::vector<std::string> dims;
+  std::vector<std::string> dims, inputs;
   int threads = 0, runs = 50;
   bool steps = false, explain = false, json = false, bf16 = false;
   std::string precision = "f32";
@@ -85,8 +85,8 @@ void bench(const BenchArguments& o) {
   const Executable exe = session.compile(
       g, {.matmul_dtype = product_type(o.bf16 ? "bf16" : o.precision), .progress = bar.callback()}, {}, &passes);
   const auto compiled = Clock::now();
-  const DimEnv dims = complete_sizes(g, sizes(o.dims, g), 16);
-  const NamedTensors in = made_up_inputs(g, dims, 1);
+  const NamedTensors in = read_inputs(o.inputs, true, g, sizes(o.dims, g), 16);
+  const DimEnv dims = sizes_of(in, g, sizes(o.dims, g));
   const auto first = Clock::now();
   (void)exe.run(in, {.dims = &dims});
   const double first_run = ms(Clock::now() - first);
@@ -131,9 +131,10 @@ void bench(const BenchArguments& o) {
 
 void add_bench(CLI::App& app, std::function<void()>& run) {
   auto o = std::make_shared<BenchArguments>();
-  CLI::App* c = app.add_subcommand("bench", "Time a model on made-up inputs.");
+  CLI::App* c = app.add_subcommand("bench", "Time a model on made-up or given inputs.");
   c->add_option("model", o->path, "Model folder, .onnx file, or a graph in text form (.rlx)")->required();
   c->add_option("--dim", o->dims, "NAME=SIZE; sizes that are not given are 16, or the nearest that the model allows");
+  c->add_option("--input", o->inputs, "NAME=FILE.npy; inputs that are not given are made up");
   c->add_option("--runs", o->runs, "Runs that are timed, after one that is not");
   c->add_option("--threads", o->threads, "Threads, 0: as many as the process may use");
   c->add_option("--precision", o->precision, precision_help)->capture_default_str();

@@ -111,6 +111,18 @@ std::string output_name(const Interface& interface, std::size_t i) {
   return interface.outputs[i].name.empty() ? std::to_string(i) : interface.outputs[i].name;
 }
 
+DimEnv sizes_of(const NamedTensors& in, const Graph& g, DimEnv known) {
+  for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+    const auto it = in.find(g.input_names[i]);
+    if (it == in.end()) continue;
+    const std::vector<Dim>& declared = g.nodes[g.inputs[i]].results[0].dims;
+    for (std::size_t k = 0; k < declared.size() && k < it->second.shape().size(); ++k) {
+      if (const auto symbol = declared[k].symbol_name(); !symbol.empty()) known.emplace(symbol, it->second.shape()[k]);
+    }
+  }
+  return known;
+}
+
 NamedTensors read_inputs(const std::vector<std::string>& texts, bool random, const Graph& g, const DimEnv& dims,
                          Index wish) {
   NamedTensors in;
@@ -120,17 +132,8 @@ NamedTensors read_inputs(const std::vector<std::string>& texts, bool random, con
     in.emplace(name, read_npy(path));
   }
   if (!random) return in;
-  // Sizes that the given inputs show come from them.
-  DimEnv known = dims;
-  for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-    const auto it = in.find(g.input_names[i]);
-    if (it == in.end()) continue;
-    const std::vector<Dim>& declared = g.nodes[g.inputs[i]].results[0].dims;
-    for (std::size_t k = 0; k < declared.size() && k < it->second.shape().size(); ++k) {
-      if (const auto symbol = declared[k].symbol_name(); !symbol.empty()) known.emplace(symbol, it->second.shape()[k]);
-    }
-  }
-  for (auto& [name, value] : made_up_inputs(g, complete_sizes(g, known, wish), 1)) in.emplace(name, std::move(value));
+  const DimEnv all = complete_sizes(g, sizes_of(in, g, dims), wish);
+  for (auto& [name, value] : made_up_inputs(g, all, 1)) in.emplace(name, std::move(value));
   return in;
 }
 

@@ -23,6 +23,8 @@ DimEnv complete_sizes(const Graph& g, DimEnv given, Index wish);
 
 /// Inputs made up for a run of these sizes: integers 0 and 1, floats in [0,1), all ones where the name says mask.
 NamedTensors made_up_inputs(const Graph& g, const DimEnv& dims, unsigned seed);
+/// `known` and what these inputs show of the graph's symbols.
+DimEnv sizes_of(const NamedTensors& in, const Graph& g, DimEnv known);
 /// Inputs from `NAME=FILE.npy` texts of the option --input; those that are left out are made up when `random`, in
 /// sizes that the given ones and `dims` show, and otherwise `wish`.
 NamedTensors read_inputs(const std::vector<std::string>& texts, bool random, const Graph& g, const DimEnv& dims,
