@@ -45,6 +45,8 @@ struct StripArgs {
 
 struct ConvKernels {
   void (*depthwise)(const DepthwiseArgs& a);
+  /// The maximum of every window instead; `w` and `finish` are not used. -inf outside of `x`; NaN where there is one.
+  void (*maxima)(const DepthwiseArgs& a);
 };
 
 struct WindowKernels {

@@ -1,4 +1,5 @@
-// Depthwise convolution of f32: every result is one chain over the taps; compiled once per level.
+// Windows of one channel of f32: depthwise convolution, and maxima. Every result is one chain over the taps; compiled
+// once per level.
 #include "core/simd.h"
 #include "ops/conv/conv.kernel.h"
 #include "ops/scalar/rows.h"
@@ -39,34 +40,56 @@ F32 finished(const ConvFinish& f, F32 sum) {
   return f.relu ? Relu::value(sum) : sum;
 }
 
+// What is done with the taps of a window: `outside` stands for those in the padding.
+struct Products {
+  static constexpr float outside = 0;
+  static F32 start() { return F32{}; }
+  static F32 join(F32 sum, F32 x, const float* w) { return fma(x, splat(*w), sum); }
+  static float join(float sum, float x, const float* w) { return scalar_fma(x, *w, sum); }
+  static const float* weights(const DepthwiseArgs& a) { return a.w; }
+  static F32 finish(const DepthwiseArgs& a, F32 sum) { return finished(a.finish, sum); }
+};
+// The larger element, the first of equal ones; NaN where there is one.
+struct Maxima {
+  static constexpr float outside = -__builtin_inff();
+  static F32 start() { return splat(outside); }
+  static F32 join(F32 best, F32 x, const float*) { return maximum(best, x); }
+  static float join(float best, float x, const float*) { return x > best || (x != x && best == best) ? x : best; }
+  static const float* weights(const DepthwiseArgs& a) { return a.x; }  // not read
+  static F32 finish(const DepthwiseArgs&, F32 best) { return best; }
+};
+
 // One window, any of whose taps may lie in the padding.
+template <class Kind>
 float one_window(const DepthwiseArgs& a, const Taps& t, Index window) {
-  const float* w = a.w;
+  const float* w = Kind::weights(a);
   const Index first = window * a.stride[2] - a.before[2];
-  float sum = 0;
+  float sum = Kind::outside;
   for (Index i = 0; i < a.kernel[0]; ++i) {
     for (Index j = 0; j < a.kernel[1]; ++j) {
       const float* const row = t.row(i, j);
       for (Index k = 0; k < a.kernel[2]; ++k, ++w) {
         const Index at = first + k * a.dilation[2];
         const bool inside = row && at >= 0 && at < a.in[2];
-        sum = scalar_fma(inside ? row[at] : 0.0F, *w, sum);
+        sum = Kind::join(sum, inside ? row[at] : Kind::outside, w);
       }
     }
   }
   float all[lanes];
-  store(all, finished(a.finish, splat(sum)));
+  store(all, Kind::finish(a, splat(sum)));
   return all[0];
 }
 
-// Elements row[at + i * stride] for the lanes i of [low, high), 0 in the others, which are not read.
-F32 some(const float* row, Index at, Index stride, Index low, Index high) {
+// Elements row[at + i * stride] for the lanes i of [low, high), `outside` in the others, which are not read.
+F32 some(const float* row, Index at, Index stride, Index low, Index high, float outside) {
 #if defined(__AVX512F__)
   const unsigned wanted = ((1u << high) - 1) & ~((1u << low) - 1);
-  if (stride == 1) return {_mm512_maskz_loadu_ps(static_cast<__mmask16>(wanted), row + at)};
+  if (stride == 1) {
+    return {_mm512_mask_loadu_ps(_mm512_set1_ps(outside), static_cast<__mmask16>(wanted), row + at)};
+  }
 #endif
-  float all[lanes] = {};
-  for (Index i = low; i < high; ++i) all[i] = row[at + i * stride];
+  float all[lanes];
+  for (Index i = 0; i < lanes; ++i) all[i] = i >= low && i < high ? row[at + i * stride] : outside;
   return load(all);
 }
 
@@ -91,32 +114,33 @@ F32 load_apart(const float* p, Index stride) {
 }
 
 // V packs of windows from `window` on, whose taps lie inside along the last axis.
-template <int V, bool second>
+template <class Kind, int V, bool second>
 void packs(const DepthwiseArgs& a, const Taps& t, Index window, float* y) {
-  F32 sum[V] = {};
-  const float* w = a.w;
+  F32 sum[V];
+  for (int v = 0; v < V; ++v) sum[v] = Kind::start();
+  const float* w = Kind::weights(a);
   const Index stride = a.stride[2], first = window * stride - a.before[2], dilation = a.dilation[2];
   for (Index i = 0; i < a.kernel[0]; ++i) {
     for (Index j = 0; j < a.kernel[1]; ++j) {
       const float* const row = t.row(i, j);
       for (Index k = 0; k < a.kernel[2]; ++k, ++w) {
-        const F32 tap = splat(*w);
         const float* const from = row + first + k * dilation;
 #pragma GCC unroll 8
         for (int v = 0; v < V; ++v) {
-          F32 x = splat(0.0F);
+          F32 x = splat(Kind::outside);
           if (row && !second) x = stride == 1 ? load(from + v * lanes) : load_apart(from + v * lanes * stride, stride);
           if (row && second) x = load_second(from + v * lanes * 2);
-          sum[v] = fma(x, tap, sum[v]);
+          sum[v] = Kind::join(sum[v], x, w);
         }
       }
     }
   }
 #pragma GCC unroll 8
-  for (int v = 0; v < V; ++v) store(y + window + v * lanes, finished(a.finish, sum[v]));
+  for (int v = 0; v < V; ++v) store(y + window + v * lanes, Kind::finish(a, sum[v]));
 }
 
 // Up to a pack of windows, some of whose taps lie in the padding along the last axis: which lanes of each tap do not.
+template <class Kind>
 struct End {
   Index window = 0, count = 0;
   Index low[most_taps], high[most_taps];
@@ -132,19 +156,20 @@ struct End {
     }
   }
   void run(const DepthwiseArgs& a, const Taps& t, float* y) const {
-    F32 sum{};
-    const float* w = a.w;
+    F32 sum = Kind::start();
+    const float* w = Kind::weights(a);
     const Index at = window * a.stride[2] - a.before[2];
     for (Index i = 0; i < a.kernel[0]; ++i) {
       for (Index j = 0; j < a.kernel[1]; ++j) {
         const float* const row = t.row(i, j);
         for (Index k = 0; k < a.kernel[2]; ++k, ++w) {
-          const F32 x = row ? some(row, at + k * a.dilation[2], a.stride[2], low[k], high[k]) : splat(0.0F);
-          sum = fma(x, splat(*w), sum);
+          F32 x = splat(Kind::outside);
+          if (row) x = some(row, at + k * a.dilation[2], a.stride[2], low[k], high[k], Kind::outside);
+          sum = Kind::join(sum, x, w);
         }
       }
     }
-    sum = finished(a.finish, sum);
+    sum = Kind::finish(a, sum);
     if (count == lanes) {
       store(y + window, sum);
     } else {
@@ -185,7 +210,7 @@ class Part {
 #if defined(__AVX2__)
     if (S == 1) return {_mm256_maskload_ps(p, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(mask_)))};
 #endif
-    return some(p, 0, S, low_, high_);
+    return some(p, 0, S, low_, high_, 0.0F);
 #endif
   }
 
@@ -262,25 +287,26 @@ bool is_square(const DepthwiseArgs& a, Index size, Index stride) {
 }
 
 // All windows one by one: for kernels that are longer than packs at the ends of a row can hold.
+template <class Kind>
 void one_by_one(const DepthwiseArgs& a) {
   float* y = a.y;
   for (Index z = 0; z < a.out[0]; ++z) {
     for (Index line = 0; line < a.out[1]; ++line, y += a.out[2]) {
-      for (Index i = 0; i < a.out[2]; ++i) y[i] = one_window(a, {a, z, line}, i);
+      for (Index i = 0; i < a.out[2]; ++i) y[i] = one_window<Kind>(a, {a, z, line}, i);
     }
   }
 }
 
 // Windows [begin, end) of every row lie inside along the last axis; packs of other windows are the ends of the row.
-template <bool second>
+template <class Kind, bool second>
 void rows(const DepthwiseArgs& a, Index begin, Index end) {
   constexpr int together = lanes == 16 ? 4 : 8;
   constexpr Index most_ends = 8;
   const Index first = least(rounded_up(begin, lanes) * lanes, a.out[2]);
   const Index last = end - first < lanes ? first : first + (end - first) / lanes * lanes;
   const Index count = rounded_up(first, lanes) + rounded_up(a.out[2] - last, lanes);
-  if (count > most_ends || a.kernel[2] > most_taps) return one_by_one(a);
-  End ends[most_ends];
+  if (count > most_ends || a.kernel[2] > most_taps) return one_by_one<Kind>(a);
+  End<Kind> ends[most_ends];
   Index used = 0;
   for (Index at = 0; at < a.out[2]; at += lanes) {
     if (at < first || at >= last) ends[used++].set(a, at, least(lanes, a.out[2] - at));
@@ -291,10 +317,23 @@ void rows(const DepthwiseArgs& a, Index begin, Index end) {
       const Taps t{a, z, line};
       for (Index i = 0; i < used; ++i) ends[i].run(a, t, y);
       Index i = first;
-      for (; i + together * lanes <= last; i += together * lanes) packs<together, second>(a, t, i, y);
-      for (; i + 2 * lanes <= last; i += 2 * lanes) packs<2, second>(a, t, i, y);
-      for (; i < last; i += lanes) packs<1, second>(a, t, i, y);
+      for (; i + together * lanes <= last; i += together * lanes) packs<Kind, together, second>(a, t, i, y);
+      for (; i + 2 * lanes <= last; i += 2 * lanes) packs<Kind, 2, second>(a, t, i, y);
+      for (; i < last; i += lanes) packs<Kind, 1, second>(a, t, i, y);
     }
+  }
+}
+
+template <class Kind>
+void all_rows(const DepthwiseArgs& a) {
+  const Index reach = (a.kernel[2] - 1) * a.dilation[2];
+  const Index begin = least(rounded_up(a.before[2], a.stride[2]), a.out[2]);
+  const Index room = a.in[2] + a.before[2] - reach - 1;
+  const Index end = room < 0 ? 0 : least(room / a.stride[2] + 1, a.out[2]);
+  if (a.stride[2] == 2) {
+    rows<Kind, true>(a, begin, most(begin, end));
+  } else {
+    rows<Kind, false>(a, begin, most(begin, end));
   }
 }
 
@@ -303,19 +342,13 @@ void depthwise(const DepthwiseArgs& a) {
   if (is_square(a, 3, 2)) return square<3, 2>(a);
   if (is_square(a, 5, 1)) return square<5, 1>(a);
   if (is_square(a, 5, 2)) return square<5, 2>(a);
-  const Index reach = (a.kernel[2] - 1) * a.dilation[2];
-  const Index begin = least(rounded_up(a.before[2], a.stride[2]), a.out[2]);
-  const Index room = a.in[2] + a.before[2] - reach - 1;
-  const Index end = room < 0 ? 0 : least(room / a.stride[2] + 1, a.out[2]);
-  if (a.stride[2] == 2) {
-    rows<true>(a, begin, most(begin, end));
-  } else {
-    rows<false>(a, begin, most(begin, end));
-  }
+  all_rows<Products>(a);
 }
+
+void maxima(const DepthwiseArgs& a) { all_rows<Maxima>(a); }
 
 }  // namespace
 
-const ConvKernels conv_kernels{.depthwise = depthwise};
+const ConvKernels conv_kernels{.depthwise = depthwise, .maxima = maxima};
 
 }  // namespace rlx::RLX_LEVEL

@@ -36,7 +36,8 @@ struct Lines {
 };
 Lines lines_of(const ConvAttrs& a, const TensorType& x, const TensorType& w) {
   if (a.sizes.size() == 1) return {1, 1, 1, 0, 1, 1};
-  return {x.dims[2], w.dims[2], a.sizes[0], a.before[0], a.strides[0], a.dilations[0]};
+  const std::size_t axis = a.sizes.size() - 2;
+  return {x.dims[2 + axis], w.dims[2 + axis], a.sizes[axis], a.before[axis], a.strides[axis], a.dilations[axis]};
 }
 
 Dim reach(const Dim& windows, Index stride, const Dim& kernel, Index dilation) {
@@ -198,7 +199,8 @@ StripSource strip_source(const WindowKernels& kernels, const float* image, Index
 }
 
 bool takes_panels(const ConvAttrs& a, const Slot& x, const Slot& w) {
-  if (x.type.dtype != DType::f32 || a.sizes.size() > 2 || !x.dense()) return false;
+  if (x.type.dtype != DType::f32 || !x.dense()) return false;
+  if (!is_planar(conv_windows(a, w.type), std::span(x.type.dims).subspan(2))) return false;
   if (!w.constant || !w.dense() || w.offset != Dim(0) || !w.type.is_constant()) return false;
   return w.type.dims[0].constant() / a.groups >= window_kernels().lanes / 2;
 }

@@ -42,6 +42,11 @@ class WindowTokens {
   std::vector<DimToken> in_, kernel_, out_, before_;
 };
 
+/// Whether windows are over one or two axes, or over three of which the first is one position of one element.
+inline bool is_planar(const Windows& w, std::span<const Dim> in) {
+  return in.size() < 3 || (in[0] == Dim(1) && w.kernel[0] == Dim(1) && w.sizes[0] == Dim(1) && w.before[0] == Dim(0));
+}
+
 /// The windows of [begin, end) along an axis whose tap `k` reads inside of it; empty ranges lie within [begin, end].
 inline Range windows_inside(const WindowNumbers& w, std::size_t axis, Index k, Index begin, Index end) {
   const Index stride = w.stride[axis], first = w.before[axis] - k * w.dilation[axis];  // position o*stride - first

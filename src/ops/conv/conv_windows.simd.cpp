@@ -172,39 +172,51 @@ void turn(F32 (&v)[4]) { _MM_TRANSPOSE4_PS(v[0].v, v[1].v, v[2].v, v[3].v); }
 
 #endif
 
-// sums[i * stride + j], i < rows, finished, to y[j * y_column + i]; rows of the last square that are missing can be
-// read.
-void hand_over(const float* sums, Index stride, Index rows, Index columns, const ConvFinish& f, float* y,
-               Index y_column) {
+// Up to a square of sums, from[i * stride + j], turned and finished, to[j * column + i] for i < rows and j < columns.
+// All rows of the square can be read.
+template <bool bias, bool relu, bool whole>
+void hand_square(const float* from, Index stride, Index rows, Index columns, const float* add, float* to,
+                 Index column) {
+  F32 v[lanes];
+#pragma GCC unroll 16
+  for (Index k = 0; k < lanes; ++k) v[k] = load(from + k * stride);
+  turn(v);
+#pragma GCC unroll 16
+  for (Index k = 0; k < lanes; ++k) {
+    if (!whole && k >= columns) return;
+    if (bias) v[k] = v[k] + splat(add[k]);
+    if (relu) v[k] = rectified(v[k]);
+    if (whole || rows >= lanes) {
+      store(to + k * column, v[k]);
+    } else {
+      store(to + k * column, v[k], rows);
+    }
+  }
+}
+
+// All sums of a block, sums[i * stride + j], i < rows, to y[j * y_column + i].
+template <bool bias, bool relu>
+void hand_over(const float* sums, Index stride, Index rows, Index columns, const float* add, float* y, Index y_column) {
   for (Index j = 0; j < columns; j += lanes) {
-    const Index across = least(lanes, columns - j);
-    F32 bias[lanes];
-    for (Index k = 0; k < lanes; ++k) bias[k] = splat(f.bias && k < across ? f.bias[j + k] : 0.0F);
     for (Index i = 0; i < rows; i += lanes) {
-      F32 v[lanes];
       const float* const from = sums + i * stride + j;
-#pragma GCC unroll 16
-      for (Index k = 0; k < lanes; ++k) v[k] = load(from + k * stride);
-      turn(v);
-      if (f.bias) {
-#pragma GCC unroll 16
-        for (Index k = 0; k < lanes; ++k) v[k] = v[k] + bias[k];
-      }
-      if (f.relu) {
-#pragma GCC unroll 16
-        for (Index k = 0; k < lanes; ++k) v[k] = rectified(v[k]);
-      }
       float* const to = y + j * y_column + i;
-      if (rows - i >= lanes && across == lanes) {
-#pragma GCC unroll 16
-        for (Index k = 0; k < lanes; ++k) store(to + k * y_column, v[k]);
-      } else if (rows - i >= lanes) {
-        for (Index k = 0; k < across; ++k) store(to + k * y_column, v[k]);
+      const float* const plus = bias ? add + j : nullptr;
+      if (rows - i >= lanes && columns - j >= lanes) {
+        hand_square<bias, relu, true>(from, stride, lanes, lanes, plus, to, y_column);
       } else {
-        for (Index k = 0; k < across; ++k) store(to + k * y_column, v[k], rows - i);
+        hand_square<bias, relu, false>(from, stride, rows - i, columns - j, plus, to, y_column);
       }
     }
   }
+}
+
+void finish(const float* sums, Index stride, const WindowArgs& a) {
+  const ConvFinish& f = a.finish;
+  const auto hand = f.bias   ? f.relu ? hand_over<true, true> : hand_over<true, false>
+                    : f.relu ? hand_over<false, true>
+                             : hand_over<false, false>;
+  hand(sums, stride, a.rows, a.columns, f.bias, a.y, a.y_column);
 }
 
 void multiply(const WindowArgs& a) {
@@ -220,7 +232,7 @@ void multiply(const WindowArgs& a) {
     t.panel = a.panel + k * vectors * lanes;
     pick_vectors<most_vectors>(t, a.rows, vectors);
   }
-  hand_over(sums, vectors * lanes, a.rows, a.columns, a.finish, a.y, a.y_column);
+  finish(sums, vectors * lanes, a);
 }
 
 void copy(const StripArgs& a) {

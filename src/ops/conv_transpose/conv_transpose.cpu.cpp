@@ -186,7 +186,9 @@ std::optional<Step> conv_transpose_step(const StepArgs& n) {
   if (!n.in[0].dense() || !n.in[1].dense() || !n.out[0].dense()) {
     return n.decline("conv_transpose reads and writes densely");
   }
-  if (xt.dtype != DType::f32 || a.sizes.size() > 2) return n.decline("conv_transpose has kernels for f32 and two axes");
+  if (xt.dtype != DType::f32 || !is_planar(conv_windows(a, wt), std::span(xt.dims).subspan(2))) {
+    return n.decline("conv_transpose has kernels for f32 and two axes");
+  }
   const WindowKernels& kernels = window_kernels();
   Windows over = conv_windows(a, wt);
   over.sizes.assign(xt.dims.begin() + 2, xt.dims.end());
@@ -194,10 +196,11 @@ std::optional<Step> conv_transpose_step(const StepArgs& n) {
   // A strip holds the lines of a cell, and what the kernel reaches beside them.
   const Dim wide = ceildiv(a.sizes.back(), a.strides.back());
   Dim phases = a.strides.back(), strip = min(wide, most_block) + reach_beside(a, wt, a.sizes.size() - 1);
-  if (a.sizes.size() == 2) {
-    phases = phases * a.strides[0];
-    const Dim lines = min(ceildiv(a.sizes[0], a.strides[0]), max(floordiv(most_block, max(wide, 1)), 1));
-    strip = strip * (lines + reach_beside(a, wt, 0));
+  if (a.sizes.size() > 1) {
+    const std::size_t axis = a.sizes.size() - 2;
+    phases = phases * a.strides[axis];
+    const Dim high = ceildiv(a.sizes[axis], a.strides[axis]);
+    strip = strip * (min(high, max(floordiv(most_block, max(wide, 1)), 1)) + reach_beside(a, wt, axis));
   }
   strip = floordiv(xt.dims[1], a.groups) * strip + kernels.lanes;
   const Dim across = ceildiv(wt.dims[1], kernels.width);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/element.h"
+#include "ops/conv/conv.kernel.h"
 #include "ops/conv/conv_steps.h"
 
 namespace rlx {
@@ -141,9 +142,53 @@ std::span<const Dim> windowed(const PoolAttrs& a, const TensorType& t) {
   return std::span(t.dims).last(a.kernel.size());
 }
 
+// Lines of one call of the kernel of maxima.
+constexpr Index most_lines = 32;
+
+// Maxima of f32, plane by plane and, where windows have two axes, some lines at a time.
+Step maxima(const StepArgs& n, const PoolAttrs& a) {
+  StepBuilder s("pool_max");
+  const auto x = s.read<float>(n.in[0]);
+  const auto y = s.write<float>(n.out[0]);
+  const std::span<const Dim> out = windowed(a, n.out[0].type);
+  const bool cut = a.kernel.size() == 2;
+  const Dim lines = cut ? ceildiv(out[0], most_lines) : Dim(1);
+  const std::size_t lead = n.out[0].type.dims.size() - out.size();
+  const Dim planes = product(std::span(n.out[0].type.dims).first(lead));
+  const WindowTokens windows(s, pool_windows(a), windowed(a, n.in[0].type));
+  const DimToken parts = s.dim(lines);
+  Index taps = 1;
+  for (const Index k : a.kernel) taps *= k;
+  const Dim item = max(floordiv(product(out), max(lines, 1)), 1) * taps;
+  const auto kernel = conv_kernels().maxima;
+  return s.run(planes * lines, max(ceildiv(65536, item), 1), [=](const Memory& m, const DimValues& d, Range r) {
+    const WindowNumbers w = windows(d);
+    DepthwiseArgs args;
+    for (std::size_t i = 0; i < 3; ++i) {
+      args.in[i] = w.in[i];
+      args.kernel[i] = w.kernel[i];
+      args.out[i] = w.out[i];
+      args.stride[i] = w.stride[i];
+      args.dilation[i] = w.dilation[i];
+      args.before[i] = w.before[i];
+    }
+    for (Index i = r.begin; i < r.end; ++i) {
+      const Index plane = i / d[parts], line = i % d[parts] * most_lines;
+      args.x = m[x].data() + plane * w.in_count();
+      args.y = m[y].data() + plane * w.out_count() + line * w.out[2];
+      if (cut) {
+        args.out[1] = std::min(most_lines, w.out[1] - line);
+        args.before[1] = w.before[1] - line * w.stride[1];
+      }
+      kernel(args);
+    }
+  });
+}
+
 std::optional<Step> pool_step(const StepArgs& n) {
   const auto& a = n.node.attrs.as<PoolAttrs>();
   if (!n.in[0].dense() || !n.out[0].dense()) return n.decline("pool reads and writes densely");
+  if (a.kind == PoolKind::max && n.in[0].type.dtype == DType::f32) return maxima(n, a);
   return with_element(n.in[0].type.dtype, [&]<class T>() {
     StepBuilder s("pool");
     const auto x = s.read<T>(n.in[0]);
