@@ -91,13 +91,11 @@ std::span<const Pass> all_passes() {
       {"inline-bodies", "Replaces fusion nodes by their bodies.",
        [](const Graph& g, PassContext&) { return inline_bodies(g); }},
 
-      // Control flow that is known.
-      {"simplify-control", "Moves constants into bodies, and takes known branches and single trips out of theirs.",
-       simplify_control},
-
       // Simplify.
       {"fold-constants", "Computes what depends on constants alone, and states shape arithmetic as sizes.",
        fold_constants},
+      {"simplify-control", "Moves constants into bodies, and takes known branches and single trips out of theirs.",
+       simplify_control},
       {"simplify-algebra", "Applies identities that hold bit by bit for all inputs, and leaves out moves of nothing.",
        simplify_algebra},
 

@@ -33,7 +33,8 @@ std::string product_name(const Graph& g, Id id);
 Graph open_quantisation(const Graph& g, PassContext& context);
 
 /// Bodies of control flow get constants as constants and no operand that they do not read; an if whose condition is a
-/// constant becomes its branch, a scan of one trip its body, a call its body. Keeps every bit.
+/// constant becomes its branch, a scan of one trip its body, a call its body. What then depends on constants alone is
+/// computed. Comes after fold-constants. Keeps every bit.
 Graph simplify_control(const Graph& g, PassContext& context);
 
 /// Moves transposes and reshapes towards the outputs, behind elementwise ops, until they cancel or become flags of

@@ -6,6 +6,7 @@
 
 #include "ir/control.h"
 #include "ir/rewrite.h"
+#include "ops/broadcast/broadcast.h"
 #include "ops/constant/constant.h"
 #include "ops/reshape/reshape.h"
 #include "passes/match.h"
@@ -38,6 +39,7 @@ class Simplifier {
       }
       if (n.op == &scan_op()) {
         if (std::optional<Values> once = one_trip(r, id)) return once;
+        if (std::optional<Values> fewer = fewer_results(r, id)) return fewer;
       }
       return is_control(*n.op) ? fewer_captures(r, id) : std::nullopt;
     });
@@ -70,6 +72,55 @@ class Simplifier {
     for (std::size_t i = carried; i < out.size(); ++i) out[i] = unsqueeze(out[i], {0});
     ++done_["scans of one trip"];
     return out;
+  }
+
+  // Stacked results that nothing reads are not made.
+  std::optional<Values> fewer_results(Rewriter& r, Id id) {
+    const Graph& g = r.from();
+    const Node& n = g.nodes[id];
+    std::vector<bool> read(n.results.size(), false);
+    const auto reads = [&](Operand o) {
+      if (o.node == id) read[o.result] = true;
+    };
+    for (const Id user : g.users(id)) std::ranges::for_each(g.nodes[user].operands, reads);
+    std::ranges::for_each(g.outputs, reads);
+    for (const StatePair& s : g.states) reads(s.output);
+    auto a = n.attrs.as<ScanAttrs>();
+    const auto carried = static_cast<std::size_t>(a.carried);
+    std::fill_n(read.begin(), carried, true);
+    const bool some = std::ranges::find(read, true) != read.end();  // a node has a result
+    if (std::ranges::find(read, false) == read.end() || !some) return {};
+    const Graph& body = *n.bodies[0];
+    std::vector<Operand> outputs;
+    std::vector<Index> backward;
+    for (std::size_t i = 0; i < read.size(); ++i) {
+      if (!read[i]) continue;
+      const auto number = static_cast<Index>(i) - a.carried;
+      if (std::ranges::find(a.backward_results, number) != a.backward_results.end())
+        backward.push_back(static_cast<Index>(outputs.size()) - a.carried);
+      outputs.push_back(body.outputs[i]);
+    }
+    done_["stacked results left out"] += static_cast<Index>(read.size() - outputs.size());
+    a.backward_results = std::move(backward);
+    const Values made = scan(r.builder(), std::move(a), r.operands(id), with_outputs(body, outputs));
+    Values all;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < read.size(); ++i) {
+      const TensorType& t = n.results[i];
+      all.push_back(read[i] ? made[next++] : broadcast(constant(r.builder(), t.dtype, 0), t.dims));
+    }
+    return all;
+  }
+
+  static GraphPtr with_outputs(const Graph& body, const std::vector<Operand>& outputs) {
+    Rewriter r(body);
+    for (Id i = 0; i < body.nodes.size(); ++i) {
+      if (!is_input(body.nodes[i])) r.copy(i);
+    }
+    Values made;
+    for (const Operand o : outputs) made.push_back(r.value(o));
+    for (const Check& c : body.checks) r.builder().check(c.left, c.right, c.why);
+    return std::make_shared<const Graph>(drop_dead(r.builder().finish(made)));
   }
 
   // Constants go into the bodies, where kernels see them; captures that no body reads, or that are there twice, go.
@@ -158,7 +209,17 @@ Graph simplify_control(const Graph& g, PassContext& context) {
   Simplifier s;
   Graph made = drop_dead(s.run(g));
   for (const auto& [what, count] : s.done()) context.remark(fmt::format("{}: {}", what, count));
-  return made;
+  if (s.done().empty()) return made;
+  // What came into a body, or out of one, may be computed now, and decide more.
+  made = fold_constants(made, context);
+  return rewrite(made, [&](Rewriter& r, Id id) -> std::optional<Values> {
+    const Node& n = r.from().nodes[id];
+    if (!is_control(*n.op)) return {};
+    std::vector<GraphPtr> bodies;
+    for (const GraphPtr& b : n.bodies)
+      bodies.push_back(std::make_shared<const Graph>(simplify_control(fold_constants(*b, context), context)));
+    return r.builder().emit(*n.op, n.attrs, r.operands(id), std::move(bodies), n.instance);
+  });
 }
 
 }  // namespace rlx

@@ -316,7 +316,8 @@ Values lstm(NodeArgs& n) {
             const Value forget = coupled ? like(input, 1) - input : gate(2, before);
             const Value fresh = f[3 * k + 1](r.clipped(r.block(all, 3, h)));
             const Value cell = forget * before + input * fresh;
-            return Values{gate(1, cell) * f[3 * k + 2](r.clipped(cell)), cell};
+            // As others read the text, the clip concerns what is summed for a gate, not the cell.
+            return Values{gate(1, cell) * f[3 * k + 2](cell), cell};
           });
   }
   return r.results();
