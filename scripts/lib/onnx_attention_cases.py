@@ -8,7 +8,8 @@ from onnx.backend.test.case.node import collect_testcases
 from onnx.reference import ReferenceEvaluator
 
 OPERATORS = ("Attention", "FlexAttention", "LinearAttention", "RotaryEmbedding", "SwiGLU", "Swish", "Adagrad", "Adam",
-             "Momentum", "Det", "MeanVarianceNormalization", "TensorScatter", "Binarizer", "ArrayFeatureExtractor")
+             "Momentum", "Det", "MeanVarianceNormalization", "TensorScatter", "Binarizer", "ArrayFeatureExtractor", "TreeEnsemble",
+             "TfIdfVectorizer")
 FOREIGN = (T.BFLOAT16, T.STRING)
 # Variants that add size and nothing else.
 LEFT_OUT = ("diff_head", "_double", "_bias_4d_mask", "_bias_3d_mask", "mask4d", "attention_3d_with_past", "_scaled",

@@ -73,6 +73,7 @@ using OperatorRows = std::span<const OperatorRow>;
   X(linear_attention, "") \
   X(loss, "") \
   X(movement, "") \
+  X(ngram, "") \
   X(product, "") \
   X(quantized, "") \
   X(recurrent, "") \

@@ -430,13 +430,12 @@ std::vector<Failure<QuantizeAttrs>> dequantize_failures() {
 constinit const Op<QuantizeAttrs> quantize_op{{
     .name = "quantize",
     .doc =
-        "Codes of numbers, of type `to`: integers are round(x / scale) + zero, saturated; rounds to nearest, ties to "
-        "even, "
-        "as ONNX QuantizeLinear; NaN gives the zero point, infinities saturate. Floats of 8 and 4 bits are x / scale + "
-        "zero, cast. Operands x, scale and, optionally, "
-        "zero points of type `to`. A scale of one element serves all; a vector one position of `axis` each; with "
-        "`block` the scale has the rank of x and one element for `block` neighbours along `axis`, the last block "
-        "may be short. The quotient is rounded to f32 (f64 for an f64 x). No gradient.",
+        "Codes of numbers, of type `to`. Integers are round(x / scale) + zero, saturated, to nearest, ties to even, as "
+        "ONNX QuantizeLinear; NaN gives the zero point, infinities saturate. Floats of 8 and 4 bits are x / scale + "
+        "zero, cast. Operands x, scale and, optionally, zero points of type `to`. A scale of one element serves all; a "
+        "vector one position of `axis` each; with `block` the scale has the rank of x and one element for `block` "
+        "neighbours along `axis`, the last block may be short. The quotient is rounded to f32 (f64 for an f64 x). No "
+        "gradient.",
     .infer = quantize_infer,
     .definition = quantize_definition,
     .vjp = [](const QuantizeAttrs&, const VjpArgs& v) -> Grads { return Grads(v.in.size()); },
