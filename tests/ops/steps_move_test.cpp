@@ -33,7 +33,7 @@ void check_large(const Op<A>& op, A attrs, const std::vector<TensorType>& types)
   CaseCommon common;
   for (const TensorType& t : types) common.inputs.emplace_back(t);
   const AnyCase c{Attrs(std::move(attrs)), std::move(common)};
-  for (const DType d : {DType::i8, DType::f16, DType::f32, DType::f64, DType::i4}) {
+  for (const DType d : {DType::i8, DType::f16, DType::f32, DType::f64, DType::i4, DType::i2}) {
     const Bound b = bind_case(op, c, {{DType::f32, d}}, 1);
     const std::vector<Tensor> want = evaluate(b.graph, b.inputs, {});
     for (const StepRun& how : {StepRun{}, StepRun{.pieces = 1}, StepRun{.pieces = 2, .strided = true}}) {
@@ -63,7 +63,7 @@ TEST(StepsMove, LargeSlicesPadsAndJoins) {
 
 TEST(StepsMove, P9_ConcatCopiesElementsOfEveryWidth) {
   for (const DType d : {DType::i64, DType::f64, DType::i32, DType::f16, DType::i8, DType::boolean, DType::c64,
-                        DType::f8e4m3, DType::u4}) {
+                        DType::f8e4m3, DType::u4, DType::f4e2m1, DType::u2}) {
     std::vector<double> nine(10);
     std::iota(nine.rbegin(), nine.rend(), 0.0);
     const CaseInput in = CaseInput(d, {10}).filled(d == DType::c64 ? std::vector<double>{} : nine);

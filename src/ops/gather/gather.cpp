@@ -83,6 +83,8 @@ std::vector<Case<GatherAttrs>> gather_cases() {
   add(0, CaseInput(DType::boolean, {3}).filled({1, 0, 1}), CaseInput(DType::i64, {2}).filled({1, 2}), {0, 1});
   add(0, CaseInput(DType::i4, {3}).filled({-8, 7, 1}), CaseInput(DType::i64, {3}).filled({1, 0, 1}), {7, -8, 7});
   add(1, CaseInput(DType::u4, {2, 3}).filled({1, 2, 3, 4, 5, 15}), CaseInput(DType::i64, {1}).filled({2}), {3, 15});
+  add(0, CaseInput(DType::i2, {5}).filled({-2, 1, 0, -1, 1}), CaseInput(DType::i64, {6}).filled({4, 3, 3, 0, 1, 2}),
+      {1, -1, -1, -2, 1, 0});
   const auto more = [&](Index axis, CaseInput table, CaseInput indices, DimEnv dims = {}) {
     cases.push_back({{axis}, {.inputs = {std::move(table), std::move(indices)}, .dims = std::move(dims)}});
   };

@@ -57,6 +57,7 @@ std::vector<Case<PadAttrs>> pad_cases() {
       whole({{}, {}, {}, 7}, CaseInput(DType::f32, {}).filled({3}), {3}),
       whole({{3}, {1}, {}, -5}, CaseInput(DType::i64, {1}).filled({1e12}), {-5, 1e12, -5}),
       whole({{4}, {1}, {}, -3}, CaseInput(DType::i4, {2}).filled({7, -8}), {-3, 7, -8, -3}),
+      whole({{7}, {2}, {}, 1}, CaseInput(DType::i2, {3}).filled({-2, 0, -1}), {1, 1, -2, 0, -1, 1, 1}),
       whole({{3}, {2}, {}, 1}, CaseInput(DType::boolean, {1}).filled({0}), {1, 1, 0}),
       {{{b, s + 3, 7}, {0, 2, 1}, {1, 1, 3}, 0.5}, {.inputs = {{DType::f32, {b, s, 2}}}}},
       {{{2 * s, b}, {2 * s - 1, 0}, {-2, 1}, 0}, {.inputs = {{DType::f32, {s, b}}}, .dims = {{"S", 5}, {"B", 3}}}},

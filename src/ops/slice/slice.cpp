@@ -86,6 +86,7 @@ std::vector<Case<SliceAttrs>> slice_cases() {
       whole({{}, {}, {}}, CaseInput(DType::f32, {}).filled({3}), {3}),
       whole({{1}, {3}, {}}, CaseInput(DType::i4, {5}).filled({-8, 7, -1, 3, 2}), {7, -1, 3}),
       whole({{4}, {3}, {-2}}, CaseInput(DType::u4, {5}).filled({15, 7, 1, 3, 2}), {2, 1, 15}),
+      whole({{3}, {4}, {-1}}, CaseInput(DType::u2, {5}).filled({3, 0, 1, 2, 0}), {2, 1, 0, 3}),
       whole({{1}, {2}, {}}, CaseInput(DType::boolean, {3}).filled({1, 0, 1}), {0, 1}),
       whole({{0}, {0}, {}}, CaseInput(DType::f32, {0}), {}),
       {{{0, s - 1, 1}, {b, s, 2}, {1, -1, 2}}, {.inputs = {{DType::f32, {b, s, 5}}}}},

@@ -62,6 +62,8 @@ std::vector<Case<TakeAlongAttrs>> take_along_cases() {
   cases.back().common.other_dtypes = false;
   add(0, CaseInput(DType::boolean, {3}).filled({1, 0, 1}), CaseInput(DType::i64, {2}).filled({1, 0}), {0, 1});
   add(0, CaseInput(DType::i4, {3}).filled({-8, 7, 1}), CaseInput(DType::i32, {4}).filled({1, 0, 1, 2}), {7, -8, 7, 1});
+  add(0, CaseInput(DType::u2, {3}).filled({3, 0, 2}), CaseInput(DType::i32, {5}).filled({2, 2, 0, 1, 0}),
+      {2, 2, 3, 0, 3});
   const auto more = [&](Index axis, CaseInput x, CaseInput indices, DimEnv dims = {}) {
     cases.push_back({{axis}, {.inputs = {std::move(x), std::move(indices)}, .dims = std::move(dims)}});
   };

@@ -58,6 +58,7 @@ std::vector<Case<TransposeAttrs>> transpose_cases() {
       {{{}}, {.inputs = {{DType::f32, {}}}, .tolerance = exact}},
       {{{1, 0}}, {.inputs = {{DType::f32, {3, 0}}}, .tolerance = exact}},
       {{{1, 0}}, {.inputs = {{DType::i4, {3, 5}}}, .tolerance = exact}},
+      {{{1, 0}}, {.inputs = {{DType::i2, {3, 5}}}, .tolerance = exact}},
       {{{1, 0}}, {.inputs = {{DType::c64, {3, 5}}}, .tolerance = exact, .gradient = false}},
   };
 }
