@@ -76,7 +76,8 @@ std::string explanation(const BenchArguments& o, const RunReport& r, int threads
 void bench(const BenchArguments& o) {
   require(o.runs >= 1, "{} runs are asked for, expected at least 1", o.runs);
   const auto begin = Clock::now();
-  const Graph g = read_model(o.path);
+  NamedTensors given = read_arrays(o.inputs);
+  const Graph g = read_model(o.path, given);
   require(g.states.empty(), "{} has states, which rlx bench does not keep", o.path);
   const auto loaded = Clock::now();
   const Session session = cpu_session({.threads = o.threads});
@@ -85,7 +86,7 @@ void bench(const BenchArguments& o) {
   const Executable exe = session.compile(
       g, {.matmul_dtype = product_type(o.bf16 ? "bf16" : o.precision), .progress = bar.callback()}, {}, &passes);
   const auto compiled = Clock::now();
-  const NamedTensors in = read_inputs(o.inputs, true, g, sizes(o.dims, g), 16);
+  const NamedTensors in = complete_inputs(std::move(given), true, g, sizes(o.dims, g), 16);
   const DimEnv dims = sizes_of(in, g, sizes(o.dims, g));
   const auto first = Clock::now();
   (void)exe.run(in, {.dims = &dims});

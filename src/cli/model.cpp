@@ -21,9 +21,33 @@
 
 namespace rlx::cli {
 
+// For all sizes; or for those of the given inputs; or with single integers (rates, flags) as constants too.
+static Graph import_for(const std::string& path, NamedTensors& given) {
+  OnnxOptions options;
+  for (int attempt = 0;; ++attempt) {
+    try {
+      Graph g = import_onnx(path, options);
+      for (const auto& [name, value] : options.fixed) given.erase(name);
+      return g;
+    } catch (const Error&) {
+      if (given.empty() || attempt == 2) throw;
+    }
+    for (const auto& [name, value] : given) {
+      options.shapes.emplace(name, value.shape());
+      if (attempt == 1 && value.rank() == 0 && is_integer(value.dtype())) options.fixed.emplace(name, value);
+    }
+    if (attempt == 1) std::erase_if(options.shapes, [&](const auto& s) { return options.fixed.contains(s.first); });
+  }
+}
+
 Graph read_model(const std::string& path) {
+  NamedTensors none;
+  return read_model(path, none);
+}
+
+Graph read_model(const std::string& path, NamedTensors& given) {
   if (std::filesystem::is_directory(path)) return SentenceModel::load_graph(path);
-  if (path.ends_with(".onnx")) return import_onnx(path);
+  if (path.ends_with(".onnx")) return import_for(path, given);
   require(path.ends_with(".rlx") || !std::filesystem::exists(path),
           "{}: unknown kind of file, expected a model folder, .onnx or .rlx (a graph in text form)", path);
   const MappedFile file(path, FileMode::read);
@@ -123,13 +147,16 @@ DimEnv sizes_of(const NamedTensors& in, const Graph& g, DimEnv known) {
   return known;
 }
 
-NamedTensors read_inputs(const std::vector<std::string>& texts, bool random, const Graph& g, const DimEnv& dims,
-                         Index wish) {
+NamedTensors read_arrays(const std::vector<std::string>& texts) {
   NamedTensors in;
-  for (const auto& [name, path] : pairs(texts, "--input")) {
+  for (const auto& [name, path] : pairs(texts, "--input")) in.emplace(name, read_npy(path));
+  return in;
+}
+
+NamedTensors complete_inputs(NamedTensors in, bool random, const Graph& g, const DimEnv& dims, Index wish) {
+  for (const auto& [name, value] : in) {
     require(std::ranges::find(g.input_names, name) != g.input_names.end(),
             "--input names {}, the model's inputs are {}", name, fmt::join(g.input_names, ", "));
-    in.emplace(name, read_npy(path));
   }
   if (!random) return in;
   const DimEnv all = complete_sizes(g, sizes_of(in, g, dims), wish);

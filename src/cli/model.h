@@ -13,6 +13,11 @@ namespace rlx::cli {
 
 /// The graph of a model folder, an .onnx file, or a graph in text form (.rlx). Throws Error for anything else.
 Graph read_model(const std::string& path);
+/// The same; an ONNX model that cannot be imported for all sizes is imported for those of the `given` inputs, or with
+/// single integers among these as constants, which are then taken out of `given`.
+Graph read_model(const std::string& path, NamedTensors& given);
+/// Inputs from `NAME=FILE.npy` texts of the option --input.
+NamedTensors read_arrays(const std::vector<std::string>& texts);
 
 /// `NAME=VALUE` pairs as a map; throws Error that names the option for text without `=` and for a name given twice.
 std::map<std::string, std::string> pairs(const std::vector<std::string>& texts, std::string_view option);
@@ -25,10 +30,9 @@ DimEnv complete_sizes(const Graph& g, DimEnv given, Index wish);
 NamedTensors made_up_inputs(const Graph& g, const DimEnv& dims, unsigned seed);
 /// `known` and what these inputs show of the graph's symbols.
 DimEnv sizes_of(const NamedTensors& in, const Graph& g, DimEnv known);
-/// Inputs from `NAME=FILE.npy` texts of the option --input; those that are left out are made up when `random`, in
-/// sizes that the given ones and `dims` show, and otherwise `wish`.
-NamedTensors read_inputs(const std::vector<std::string>& texts, bool random, const Graph& g, const DimEnv& dims,
-                         Index wish = 8);
+/// Inputs that `in` lacks are made up, in sizes that `in` and `dims` show, and otherwise `wish`. Throws Error for a name
+/// in `in` that the graph does not have; nothing is made up unless `random`.
+NamedTensors complete_inputs(NamedTensors in, bool random, const Graph& g, const DimEnv& dims, Index wish = 8);
 /// The element type of products that an option names: f32 (nothing), bf16, f16 or int8. Throws Error for another.
 std::optional<DType> product_type(const std::string& precision);
 inline constexpr const char* precision_help = "Products in f32, bf16, f16 or int8 (with constant matrices)";

@@ -53,10 +53,11 @@ std::string first_values(const Tensor& t) {
 }
 
 void run_model(const RunArguments& o) {
-  const Graph g = read_model(o.path);
+  NamedTensors given = read_arrays(o.inputs);
+  const Graph g = read_model(o.path, given);
   require(g.states.empty(), "{} has states, which rlx run does not keep", o.path);
   const DimEnv dims = sizes(o.dims, g);
-  const NamedTensors in = read_inputs(o.inputs, o.random, g, dims);
+  const NamedTensors in = complete_inputs(std::move(given), o.random, g, dims);
   ProgressBar bar;
   const Executable exe = cpu_session({.threads = o.threads})
                              .compile(g, {.matmul_dtype = product_type(o.precision), .progress = bar.callback()});
@@ -106,7 +107,7 @@ void check_precision(const CheckArguments& o, const Graph& g, DType type) {
   const DimEnv given = sizes(o.dims, g);
   NamedTensors in;
   if (o.expected.empty()) {
-    in = read_inputs(o.inputs, true, g, given, 16);
+    in = complete_inputs(read_arrays(o.inputs), true, g, given, 16);
   } else {
     for (auto& [name, value] : read_npz(o.expected)) {
       if (std::ranges::find(g.input_names, name) != g.input_names.end()) in.emplace(name, std::move(value));

@@ -75,6 +75,38 @@ TEST(OnnxFixed, WhatDoesNotFitIsRefused) {
   }
 }
 
+// A Squeeze of all sizes of 1 needs numbers; a size that has a name has its number wherever the name stands.
+TEST(OnnxShapes, SizesBecomeNumbers) {
+  const std::string text = one_node({"Squeeze", {"x"}, {"y"}, {}}, {}, 11, {value_info("x", 1, {-1, 3, -2})});
+  EXPECT_NE(refusal(text, {}).find("may be 1 or not"), std::string::npos);
+  OnnxOptions options;
+  options.shapes["x"] = {1, 3, 2};
+  const Graph g = import_onnx(bytes_of(text), "test", options);
+  EXPECT_EQ(g.nodes[g.inputs[0]].results[0].text(), "f32[1,3,2]");
+  EXPECT_EQ(evaluate(g, {{"x", real({1, 3, 2}, L(6))}}).at(0).shape(), (std::vector<Index>{3, 2}));
+  options.shapes["x"] = {-1, 3, 2};
+  const std::string negated = one_node({"Neg", {"x"}, {"y"}, {}}, {}, 11, {value_info("x", 1, {-1, 3, -2})});
+  const Graph part = import_onnx(bytes_of(negated), "test", options);
+  EXPECT_EQ(part.nodes[part.inputs[0]].results[0].text(), "f32[d1,3,2]");
+}
+
+TEST(OnnxShapes, WhatDoesNotFitIsRefused) {
+  const std::string text = one_node({"Neg", {"x"}, {"y"}, {}}, {}, 11, {value_info("x", 1, {2, 3})});
+  const auto why = [&](const std::string& name, std::vector<Index> shape) {
+    OnnxOptions options;
+    options.shapes[name] = std::move(shape);
+    return refusal(text, options);
+  };
+  EXPECT_NE(why("z", {2, 3}).find("has no input called 'z', which has a shape in the options"), std::string::npos);
+  EXPECT_NE(why("x", {2}).find("input 'x' has 2 axes, a shape of 1 is asked for"), std::string::npos);
+  EXPECT_NE(why("x", {2, 4}).find("size 1 of input 'x' is 3, asked to be 4"), std::string::npos);
+  OnnxOptions options;
+  options.shapes["x"] = {1, 2};
+  const std::string twice = one_node({"Neg", {"x"}, {"y"}, {}}, {}, 11, {value_info("x", 1, {-1, -1})});
+  EXPECT_NE(refusal(twice, options).find("'d1' is asked to be 1 and 2"), std::string::npos);
+  EXPECT_NE(why("x", {2, -3}).find("size 1 of input 'x' is asked to be -3"), std::string::npos);
+}
+
 TEST(OnnxParts, ShiftsBeyondTheWidth) {
   const Tensor a = whole(DType::i32, {4}, {-8, 8, -8, 8}), b = whole(DType::i32, {4}, {32, 40, -1, 1});
   const auto shift = [&](const std::string& way) {

@@ -144,12 +144,43 @@ Dim Importer::symbol(std::string_view name, std::string fallback) {
   return d;
 }
 
+// Whether a size is known by its number; some exporters write -1 for one that is not, or the name ?.
+static bool is_number(const DimProto& d) { return d.kind == DimProto::Kind::value && d.value != -1; }
+static bool is_named(const DimProto& d) { return d.kind == DimProto::Kind::name && d.name != "?"; }
+
+// What the options say of a size; -1: nothing.
+Index Importer::asked_size(const ValueInfo& info, std::size_t axis) const {
+  const auto asked = options_->shapes.find(info.name);
+  if (asked == options_->shapes.end()) return -1;
+  require(asked->second.size() == info.dims.size(), "'{}': input {} has {} axes, a shape of {} is asked for",
+          model_->file.name, in_quotes(info.name), info.dims.size(), asked->second.size());
+  const Index size = asked->second[axis];
+  require(size >= -1, "'{}': size {} of input {} is asked to be {}", model_->file.name, axis, in_quotes(info.name),
+          size);
+  return size;
+}
+
+// Named sizes that the options give stand for all sizes of that name.
+void Importer::take_shapes() {
+  for (const ValueInfo& info : model_->graph.inputs) {
+    for (std::size_t axis = 0; axis < info.dims.size(); ++axis) {
+      const Index size = asked_size(info, axis);
+      if (size < 0 || !is_named(info.dims[axis])) continue;
+      const auto [it, added] = symbols_.emplace(info.dims[axis].name, Dim(size));
+      require(added || it->second == Dim(size), "'{}': {} is asked to be {} and {}", model_->file.name,
+              in_quotes(info.dims[axis].name), it->second.text(), size);
+    }
+  }
+}
+
 Dim Importer::dimension(const ValueInfo& info, std::size_t axis) {
   const DimProto& d = info.dims[axis];
-  // Some exporters write -1, or the name ?, for a size that is not known.
-  if (d.kind != DimProto::Kind::value || d.value == -1) {
-    const bool named = d.kind == DimProto::Kind::name && d.name != "?";
-    return symbol(named ? d.name : std::string_view(), fmt::format("{}_{}", info.name, axis));
+  const Index size = asked_size(info, axis);
+  require(size < 0 || !is_number(d) || size == d.value, "'{}': size {} of input {} is {}, asked to be {}",
+          model_->file.name, axis, in_quotes(info.name), d.value, size);
+  if (size >= 0) return {size};
+  if (!is_number(d)) {
+    return symbol(is_named(d) ? d.name : std::string_view(), fmt::format("{}_{}", info.name, axis));
   }
   require(d.value >= 0, "'{}': input {} has the size {} along axis {}", model_->file.name, in_quotes(info.name),
           d.value, axis);
@@ -196,6 +227,10 @@ void Importer::initializers(const GraphProto& graph, Scope& scope) {
 }
 
 void Importer::check_options() const {
+  for (const auto& [name, shape] : options_->shapes) {
+    const bool there = std::ranges::any_of(model_->graph.inputs, [&](const ValueInfo& i) { return i.name == name; });
+    require(there, "'{}' has no input called {}, which has a shape in the options", model_->file.name, in_quotes(name));
+  }
   for (const auto& [name, value] : options_->fixed) {
     const bool there = std::ranges::any_of(model_->graph.inputs, [&](const ValueInfo& i) { return i.name == name; });
     require(there, "'{}' has no input called {}, which is to be fixed", model_->file.name, in_quotes(name));
@@ -214,6 +249,7 @@ Graph Importer::run() {
   require(model_->ir_version >= 3, "'{}' has IR version {}, 3 and newer are read", file, model_->ir_version);
   Scope scope{nullptr, level_, {}};
   initializers(g, scope);
+  take_shapes();
   std::set<std::string_view> input_names;
   for (const ValueInfo& info : g.inputs) {
     require(!info.name.empty(), "'{}': an input has no name", file);

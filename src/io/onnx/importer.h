@@ -189,6 +189,8 @@ class Importer {
   const Tensor* evaluated(Value v) const;
   Value input(const ValueInfo& info);
   Value fixed(const ValueInfo& info, const Tensor& value);
+  Index asked_size(const ValueInfo& info, std::size_t axis) const;
+  void take_shapes();
   Dim dimension(const ValueInfo& info, std::size_t axis);
   Dim symbol(std::string_view name, std::string fallback);
   void node(const NodeProto& n, Frame& frame);
