@@ -149,8 +149,9 @@ struct TransposeRun {
     const Index all = c.lines * c.columns;
     for (Index done = 0; done < all; done += args.rows) {
       args.rows = std::min({all - done, kernels->rows, most_block});
-      for (Index i = 0; i < args.rows; ++i) {
-        window[static_cast<std::size_t>(i)] = (done + i) / c.columns * from.pitch + (done + i) % c.columns;
+      for (Index i = 0, line = done / c.columns, column = done % c.columns; i < args.rows; ++i) {
+        window[static_cast<std::size_t>(i)] = line * from.pitch + column;
+        if (++column == c.columns) column = 0, ++line;
       }
       kernels->multiply(args);
       const Index result = (c.image * groups + p.group) * d[results] + first;
