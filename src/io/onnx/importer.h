@@ -68,6 +68,7 @@ using OperatorRows = std::span<const OperatorRow>;
   X(convolution, "") \
   X(curve, "") \
   X(einsum, "") \
+  X(found, "") \
   X(image, "") \
   X(integer_convolution, "") \
   X(linear_attention, "") \
@@ -75,6 +76,7 @@ using OperatorRows = std::span<const OperatorRow>;
   X(movement, "") \
   X(product, "") \
   X(quantized, "") \
+  X(random, "") \
   X(reduce, "") \
   X(resample, "") \
   X(sampling, "") \
