@@ -251,7 +251,7 @@ Values top_k(NodeArgs& n) {
     k = n.integer("k");
   } else {
     n.expect(2, 2);
-    const std::vector<Dim> given = n.sizes(1);
+    const std::vector<Dim> given = n.found_sizes(1);
     require(given.size() == 1, "k has {} elements, expected 1", given.size());
     k = given[0];
   }
@@ -275,7 +275,7 @@ Values one_hot(NodeArgs& n) {
   n.expect(3, 3);
   const Value indices = n[0], values = n[2];
   const std::vector<Dim> depth =
-      is_float(n[1].dtype()) ? std::vector<Dim>{static_cast<Index>(n.scalar(1))} : n.sizes(1);
+      is_float(n[1].dtype()) ? std::vector<Dim>{static_cast<Index>(n.scalar(1))} : n.found_sizes(1);
   require(depth.size() == 1 && values.rank() == 1, "depth or values have the wrong number of elements");
   const Index rank = indices.rank() + 1, axis = axis_of(n.integer("axis", -1), rank);
   Builder& b = n.builder();
