@@ -37,6 +37,7 @@ DimSymbols closer_bounds(const Graph& g) {
       if (b != bounds && b.lo <= b.hi) closer[symbol] = b;
     }
   }
+  for (const Measure& m : g.measures) closer.erase(m.symbol);
   return closer;
 }
 

@@ -14,7 +14,6 @@
 #include "ops/reshape/reshape.h"
 #include "ops/scalar/scalar.h"
 #include "ops/scatter/scatter.h"
-#include "ops/scatter_add_along/scatter_add_along.h"
 #include "ops/slice/slice.h"
 #include "ops/take_along/take_along.h"
 #include "ops/topk/topk.h"
@@ -124,10 +123,7 @@ ScatterKind scatter_kind(NodeArgs& n) {
 Values scatter_elements(NodeArgs& n) {
   n.expect(3, 3);
   const ScatterKind kind = scatter_kind(n);
-  const Index axis = n.integer("axis", 0);
-  const Value x = n[0];
-  if (kind == ScatterKind::add) return {x + scatter_add_along(n[2], n[1], axis, x.type().dims)};
-  return {scatter(x, n[2], n[1], axis, kind)};
+  return {scatter(n[0], n[2], n[1], n.integer("axis", 0), kind)};
 }
 
 Values scatter_nd_operator(NodeArgs& n) {
