@@ -194,35 +194,6 @@ void Builder::check(const Dim& left, const Dim& right, std::string_view why) {
   graph_.checks.push_back({left, right, std::string(why)});
 }
 
-Dim Builder::measure(Value count, const Dim& most) {
-  own(count);
-  for (const Measure& m : graph_.measures) {
-    if (m.count == count.at) return measured_size(graph_, m);
-  }
-  std::size_t number = graph_.measures.size();
-  while (graph_.symbols.contains("found" + std::to_string(number))) ++number;
-  const std::string name = "found" + std::to_string(number);
-  const Dim size = Dim::symbol(name, 0, std::clamp<Index>(most.bounds().hi, 0, unbounded));
-  if (size.is_constant()) return size;
-  measure(size, count);
-  return size;
-}
-
-void Builder::measure(const Dim& size, Value count) {
-  own(count);
-  const std::string_view symbol = size.symbol_name();
-  require(!symbol.empty(), "a run finds {}, which is no symbol", size.text());
-  require(count.type() == TensorType(DType::i64, {}), "size {} is an element of {}, expected i64[]", symbol,
-          count.type().text());
-  DimSymbols found;
-  size.collect_symbols(found);
-  compare_symbols(found);
-  require(std::ranges::find(graph_.measures, symbol, &Measure::symbol) == graph_.measures.end(),
-          "size symbol {} is found twice", symbol);
-  note_symbols(found);
-  graph_.measures.push_back({std::string(symbol), count.at});
-}
-
 void Builder::label(Value value, std::string_view text) {
   own(value);
   graph_.labels.push_back({value.at, std::string(text)});
@@ -247,11 +218,6 @@ Values Builder::inline_graph(const Graph& body, std::span<const Value> arguments
     made[i] = emit(*n.op, n.attrs, operands, n.bodies, n.instance);
   }
   for (const Check& c : body.checks) check(c.left, c.right, c.why);
-  for (const Measure& m : body.measures) {
-    const Value count = made[m.count.node][m.count.result];
-    const auto same = [&](const Measure& other) { return other.symbol == m.symbol && other.count == count.at; };
-    if (!std::ranges::any_of(graph_.measures, same)) measure(measured_size(body, m), count);
-  }
   for (const Label& l : body.labels) label(made[l.at.node][l.at.result], l.text);
   Values out;
   for (const Operand o : body.outputs) out.push_back(made[o.node][o.result]);

@@ -35,11 +35,6 @@ class Builder {
   void state(std::string_view name, Value input, Value output);
   /// Declares an equality for run time (unless provable); a provable difference is an Error.
   void check(const Dim& left, const Dim& right, std::string_view why);
-  /// A size that a run finds: the element of `count`, an i64 of rank 0, which is at most `most`. Equal counts give
-  /// the same size.
-  Dim measure(Value count, const Dim& most);
-  /// States that the symbol `size` is the element of `count`.
-  void measure(const Dim& size, Value count);
   /// Labels a value.
   void label(Value value, std::string_view text);
 

@@ -2,10 +2,9 @@
 #include "ir/graph.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
-#include "core/error.h"
+#include "ir/measure.h"
 #include "ir/op.h"
 
 namespace rlx {
@@ -47,36 +46,21 @@ void Graph::index() {
   escapes_.assign(nodes.size(), false);
   for (const Operand o : outputs) escapes_[o.node] = true;
   for (const StatePair& s : states) escapes_[s.output.node] = true;
-  for (const Measure& m : measures) escapes_[m.count.node] = true;
 
   std::size_t h = nodes.size();
   for (const Node& n : nodes) h = mix(h, hash_node(n));
   for (const Operand o : outputs) h = mix(h, OperandHash{}(o));
   for (const StatePair& s : states) h = mix(h, OperandHash{}(s.output));
-  for (const Measure& m : measures) h = mix(h, OperandHash{}(m.count));
   hash_ = h;
 }
 
 bool same(const Graph& a, const Graph& b) {
   return a.hash() == b.hash() && a.inputs == b.inputs && a.input_names == b.input_names && a.outputs == b.outputs &&
-         a.output_names == b.output_names && a.states == b.states && a.checks == b.checks && a.measures == b.measures &&
-         a.symbols == b.symbols && std::ranges::equal(a.nodes, b.nodes, same_node);
+         a.output_names == b.output_names && a.states == b.states && a.checks == b.checks && a.symbols == b.symbols &&
+         std::ranges::equal(a.nodes, b.nodes, same_node);
 }
 
 bool same(const GraphPtr& a, const GraphPtr& b) { return a == b || same(*a, *b); }
-
-Dim measured_size(const Graph& g, const Measure& m) {
-  const Bounds b = g.symbols.at(m.symbol);
-  return Dim::symbol(m.symbol, b.lo, b.hi);
-}
-
-void collect_symbols(const Node& n, DimSymbols& out) {
-  n.attrs.collect_symbols(out);
-  for (const TensorType& t : n.results) {
-    for (const Dim& d : t.dims) d.collect_symbols(out);
-  }
-  for (const GraphPtr& b : n.bodies) out.insert(b->symbols.begin(), b->symbols.end());
-}
 
 namespace {
 
@@ -87,9 +71,8 @@ void mark_operands(const Graph& g, std::vector<bool>& live) {
   }
 }
 
-// Marks what finds the sizes of marked nodes, until there is no more.
-void mark_measures(const Graph& g, std::vector<bool>& live) {
-  std::vector<bool> found(g.measures.size(), false);
+// Marks what finds the sizes of marked nodes and of checks, until there is no more.
+void mark_measures(const Graph& g, const std::vector<Measure>& measures, std::vector<bool>& live) {
   for (bool more = true; std::exchange(more, false);) {
     DimSymbols used;
     for (const Check& c : g.checks) {
@@ -99,9 +82,8 @@ void mark_measures(const Graph& g, std::vector<bool>& live) {
     for (std::size_t i = 0; i < g.nodes.size(); ++i) {
       if (live[i]) collect_symbols(g.nodes[i], used);
     }
-    for (std::size_t k = 0; k < found.size(); ++k) {
-      if (found[k] || !used.contains(g.measures[k].symbol)) continue;
-      found[k] = live[g.measures[k].count.node] = more = true;
+    for (const Measure& m : measures) {
+      if (!live[m.node] && used.contains(m.symbol)) live[m.node] = more = true;
     }
     if (more) mark_operands(g, live);
   }
@@ -115,33 +97,8 @@ std::vector<bool> live_nodes(const Graph& g) {
   for (const Operand o : g.outputs) live[o.node] = true;
   for (const StatePair& s : g.states) live[s.output.node] = true;
   mark_operands(g, live);
-  if (!g.measures.empty()) mark_measures(g, live);
+  if (const std::vector<Measure> all = measures(g); !all.empty()) mark_measures(g, all, live);
   return live;
-}
-
-std::vector<std::uint32_t> node_levels(const Graph& g) {
-  std::vector<std::uint32_t> levels(g.nodes.size(), 0);
-  if (g.measures.empty()) return levels;
-  std::map<std::string_view, std::vector<Id>> users;
-  for (Id i = 0; i < g.nodes.size(); ++i) {
-    DimSymbols used;
-    collect_symbols(g.nodes[i], used);
-    for (const Measure& m : g.measures) {
-      if (used.contains(m.symbol)) users[m.symbol].push_back(i);
-    }
-  }
-  for (std::size_t round = 0;; ++round) {
-    require(round <= g.measures.size() + 1, "sizes that a run finds depend on themselves");
-    std::vector<std::uint32_t> next(g.nodes.size(), 0);
-    for (const Measure& m : g.measures) {
-      for (const Id i : users[m.symbol]) next[i] = std::max(next[i], levels[m.count.node] + 1);
-    }
-    for (Id i = 0; i < g.nodes.size(); ++i) {
-      for (const Operand o : g.nodes[i].operands) next[i] = std::max(next[i], next[o.node]);
-    }
-    if (next == levels) return levels;
-    levels = std::move(next);
-  }
 }
 
 std::string describe(const Graph& g, Id id) {

@@ -56,14 +56,6 @@ struct Check {
   bool operator==(const Check&) const = default;
 };
 
-/// A size that a run finds: the symbol's value is the element of `count`, an i64 of rank 0. What uses the symbol runs
-/// after it.
-struct Measure {
-  std::string symbol;
-  Operand count;
-  bool operator==(const Measure&) const = default;
-};
-
 /// A label of a value, for people; several may name one value. No part of identity.
 struct Label {
   Operand at;
@@ -79,7 +71,6 @@ struct Graph {
   std::vector<std::string> output_names;  // empty: unnamed
   std::vector<StatePair> states;
   std::vector<Check> checks;
-  std::vector<Measure> measures;  // one a symbol
   std::vector<Label> labels;
   DimSymbols symbols;
   /// Elements of small integer tensors, as sizes, where inference knows them.
@@ -90,7 +81,7 @@ struct Graph {
   std::span<const Id> users(Id id) const {
     return std::span(user_list_).subspan(user_begin_[id], user_begin_[id + 1] - user_begin_[id]);
   }
-  /// Whether a result of `id` is an output, the new value of a state, or a size.
+  /// Whether a result of `id` is an output or the new value of a state.
   bool is_output(Id id) const { return escapes_[id]; }
   /// Structural hash over everything but labels.
   std::size_t hash() const { return hash_; }
@@ -105,7 +96,7 @@ struct Graph {
   std::size_t hash_ = 0;
 };
 
-/// Same nodes, inputs, outputs, states, measures and checks; labels may differ.
+/// Same nodes, inputs, outputs, states and checks; labels may differ.
 bool same(const Graph& a, const Graph& b);
 bool same(const GraphPtr& a, const GraphPtr& b);
 
@@ -114,16 +105,8 @@ inline std::size_t mix(std::size_t h, std::size_t v) {
   return (h ^ (v + 0x9E3779B97F4A7C15ull + (h << 6))) * 0xBF58476D1CE4E5B9ull ^ (h >> 29);
 }
 
-/// Marks the nodes that outputs, states, and sizes of marked nodes or checks need; inputs are always marked.
+/// Marks the nodes that outputs and states need; inputs are always marked.
 std::vector<bool> live_nodes(const Graph& g);
-
-/// The symbol of a measure, with its bounds.
-Dim measured_size(const Graph& g, const Measure& m);
-/// Adds the symbols of a node's attributes, results and bodies.
-void collect_symbols(const Node& n, DimSymbols& out);
-/// How many sizes, one after the other, must be found before each node can run. Throws Error for a size that depends on
-/// itself.
-std::vector<std::uint32_t> node_levels(const Graph& g);
 
 /// The op of graph inputs; it has no rules.
 const OpDef& input_op();

@@ -54,7 +54,6 @@ std::vector<Group> collect(const Graph& g, std::span<const Id> root, const std::
   };
   for (const Operand o : g.outputs) escape(o);
   for (const StatePair& s : g.states) escape(s.output);
-  for (const Measure& m : g.measures) escape(m.count);
   std::unordered_map<Id, std::unordered_set<Operand, OperandHash>> captured;
   for (Id i = 0; i < g.nodes.size(); ++i) {
     if (!live[i]) continue;

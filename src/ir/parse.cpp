@@ -105,8 +105,6 @@ class Parser {
       if (take("return")) break;
       if (take("check")) {
         checks.push_back(check(s));
-      } else if (take("measure")) {
-        measure(s);
       } else if (take("state")) {
         state(s);
       } else {
@@ -323,12 +321,6 @@ class Parser {
     const std::string why = quoted();
     require(equal(left, right) != Tri::no, "{}: {} is not {}", why, left.text(), right.text());
     return {left, right, why};
-  }
-
-  void measure(Scope& s) {
-    const Dim size = dim(s);
-    need("=");
-    s.builder.measure(size, value(s));
   }
 
   void state(Scope& s) {

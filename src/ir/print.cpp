@@ -42,9 +42,6 @@ class Printer {
     for (const Check& c : g.checks) {
       out_ += pad + "  check " + c.left.text() + " = " + c.right.text() + " " + quote(c.why) + "\n";
     }
-    for (const Measure& m : g.measures) {
-      out_ += pad + "  measure " + m.symbol + " = " + reference(g, m.count, names) + "\n";
-    }
     for (const StatePair& s : g.states) {
       out_ += pad + "  state " + name_text(s.name) + ": " + reference(g, s.input, names) + " -> " +
               reference(g, s.output, names) + "\n";

@@ -60,9 +60,6 @@ Graph Rewriter::finish() {
   };
   for (const Operand o : from_.outputs) need(o);
   for (const StatePair& s : from_.states) need(s.output);
-  for (const Measure& m : from_.measures) {
-    if (live[m.count.node]) need(m.count);
-  }
   for (Id i = 0; i < from_.nodes.size(); ++i) {
     if (!live[i] || done(i)) continue;
     for (const Operand o : from_.nodes[i].operands) need(o);
@@ -84,9 +81,6 @@ Graph Rewriter::finish() {
 Graph Rewriter::finish_as_is() {
   for (const StatePair& s : from_.states) builder_.state(s.name, value(s.input), value(s.output));
   for (const Check& c : from_.checks) builder_.check(c.left, c.right, c.why);
-  for (const Measure& m : from_.measures) {
-    if (builder_.graph().symbols.contains(m.symbol)) builder_.measure(measured_size(from_, m), value(m.count));
-  }
   for (const Label& l : from_.labels) {
     if (known(l.at)) builder_.label(value(l.at), l.text);
   }
@@ -131,9 +125,6 @@ Graph substitute_symbols(const Graph& g, const NamedDims& by) {
   const auto at = [&](Operand o) { return made[o.node][o.result]; };
   for (const StatePair& s : g.states) b.state(s.name, at(s.input), at(s.output));
   for (const Check& c : g.checks) b.check(c.left.substitute(by), c.right.substitute(by), c.why);
-  for (const Measure& m : g.measures) {
-    if (!by.contains(m.symbol) && b.graph().symbols.contains(m.symbol)) b.measure(measured_size(g, m), at(m.count));
-  }
   for (const Label& l : g.labels) b.label(at(l.at), l.text);
   Values outputs;
   for (const Operand o : g.outputs) outputs.push_back(at(o));

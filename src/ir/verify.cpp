@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "ir/measure.h"
 #include "ir/op.h"
 
 namespace rlx {
@@ -122,7 +123,6 @@ void verify_node(const Graph& g, Id id, const Symbols& symbols, int depth, std::
   for (const GraphPtr& b : n.bodies) {  // before inference, which reads them
     rule(b != nullptr, g, id, "body rule: a body is missing");
     rule(b->states.empty(), g, id, "body rule: a body holds state pairs");
-    rule(b->measures.empty(), g, id, "body rule: a body holds sizes that a run finds");
     try {
       verify_graph(*b, &symbols, depth + 1);
     } catch (const Error& e) {
@@ -182,20 +182,6 @@ void verify_ends(const Graph& g) {
             s.name);
     require(begins.insert(s.input).second, "graph: state rule: two states begin at input %{}", s.input.node);
   }
-  names.clear();
-  for (const Measure& m : g.measures) {
-    require(exists(g, m.count), "graph: measure rule: the count of size {} does not exist", m.symbol);
-    require(g.type(m.count) == TensorType(DType::i64, {}), "graph: measure rule: size {} is an element of {}", m.symbol,
-            g.type(m.count).text());
-    require(names.insert(m.symbol).second, "graph: measure rule: size {} is found twice", m.symbol);
-    require(g.symbols.contains(m.symbol), "graph: measure rule: size {} is not declared", m.symbol);
-    for (const Id i : g.inputs) {
-      DimSymbols shown;
-      for (const Dim& d : g.nodes[i].results[0].dims) d.collect_symbols(shown);
-      require(!shown.contains(m.symbol), "graph: measure rule: an input shows size {}, which a run finds", m.symbol);
-    }
-  }
-  node_levels(g);
   for (const Label& l : g.labels)
     require(exists(g, l.at), "graph: label rule: {} labels %{}, which does not exist", l.text, l.at.node);
 }
@@ -234,7 +220,10 @@ void verify_graph(const Graph& g, const Symbols* outer, int depth) {
 
 }  // namespace
 
-void verify(const Graph& g) { verify_graph(g, nullptr, 0); }
+void verify(const Graph& g) {
+  verify_graph(g, nullptr, 0);
+  verify_measures(g);
+}
 
 void verify_interface(const Graph& before, const Graph& after) {
   require(before.input_names == after.input_names, "interface: inputs were added, removed, renamed or moved");
@@ -258,14 +247,11 @@ void verify_interface(const Graph& before, const Graph& after) {
                 before.type(before.states[i].input) == after.type(after.states[i].input),
             "interface: state {} changed its type", before.states[i].name);
   }
-  for (const Measure& m : after.measures) {
-    require(std::ranges::find(before.measures, m.symbol, &Measure::symbol) != before.measures.end(),
-            "interface: size {} is found that was not", m.symbol);
-  }
-  for (const Measure& m : before.measures) {
-    require(!after.symbols.contains(m.symbol) ||
-                std::ranges::find(after.measures, m.symbol, &Measure::symbol) != after.measures.end(),
-            "interface: nothing finds size {}", m.symbol);
+  std::set<std::string> found;
+  for (const Measure& m : measures(after)) found.insert(m.symbol);
+  for (const Measure& m : measures(before)) {
+    require(!after.symbols.contains(m.symbol) || found.contains(m.symbol), "interface: nothing finds size {}",
+            m.symbol);
   }
   std::set<std::pair<std::string, std::string>> present;
   for (const Check& c : after.checks) present.emplace(c.left.text(), c.right.text());

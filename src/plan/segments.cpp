@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "ir/builder.h"
+#include "ir/measure.h"
 #include "ops/broadcast/broadcast.h"
 #include "ops/reshape/reshape.h"
 
@@ -16,7 +17,7 @@ namespace {
 
 class Cutter {
  public:
-  explicit Cutter(const Graph& g) : g_(g), live_(live_nodes(g)), levels_(node_levels(g)) {
+  explicit Cutter(const Graph& g) : g_(g), measures_(measures(g)), live_(live_nodes(g)), levels_(node_levels(g)) {
     for (Id i = 0; i < g_.nodes.size(); ++i) {
       if (live_[i]) last_ = std::max(last_, levels_[i]);
     }
@@ -48,6 +49,7 @@ class Cutter {
   }
 
   std::uint32_t level(Operand o) const { return levels_[o.node]; }
+  Operand found(const Measure& m) const { return g_.nodes[m.node].operands[0]; }
 
   // Which values each segment reads from outside, and which values it must give.
   void find_needs() {
@@ -58,8 +60,10 @@ class Cutter {
       if (!live_[i] || is_input(g_.nodes[i]) || repeated_[i]) continue;
       for (const Operand o : g_.nodes[i].operands) need(o, levels_[i]);
     }
-    for (const Measure& m : g_.measures) {
-      if (live_[m.count.node]) give(m.count);
+    for (const Measure& m : measures_) {
+      if (!live_[m.node]) continue;
+      need(found(m), levels_[m.node]);
+      gives_[levels_[m.node]].insert(found(m));
     }
     for (const Operand o : g_.outputs) give(o);
     for (const StatePair& s : g_.states) {
@@ -122,6 +126,10 @@ class Cutter {
       if (!mine && !extra_[s].contains(i)) continue;
       Values operands;
       for (const Operand o : n.operands) operands.push_back(at.at(o));
+      if (n.op == &measure_op()) {
+        at.insert_or_assign({i, 0}, operands[0]);
+        continue;
+      }
       const Values results = b.emit(*n.op, n.attrs, operands, n.bodies, n.instance);
       for (std::uint32_t r = 0; r < results.size(); ++r) at.insert_or_assign({i, r}, results[r]);
     }
@@ -144,8 +152,8 @@ class Cutter {
     Values outputs;
     for (const Operand o : gives_[s]) {
       made_at_[s].emplace(o, outputs.size());
-      for (const Measure& m : g_.measures) {
-        if (m.count == o) made.measures.emplace_back(m.symbol, outputs.size());
+      for (const Measure& m : measures_) {
+        if (live_[m.node] && found(m) == o) made.sizes.emplace_back(m.symbol, outputs.size());
       }
       outputs.push_back(at.at(o));
     }
@@ -158,13 +166,14 @@ class Cutter {
     c.left.collect_symbols(used);
     c.right.collect_symbols(used);
     std::uint32_t at = 0;
-    for (const Measure& m : g_.measures) {
-      if (used.contains(m.symbol)) at = std::max(at, level(m.count) + 1);
+    for (const Measure& m : measures_) {
+      if (used.contains(m.symbol)) at = std::max(at, levels_[m.node] + 1);
     }
     return at;
   }
 
   const Graph& g_;
+  std::vector<Measure> measures_;
   std::vector<bool> live_;
   std::vector<std::uint32_t> levels_;
   std::uint32_t last_ = 0;

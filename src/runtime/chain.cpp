@@ -99,7 +99,7 @@ void Chain::run_part(Run& run, std::size_t part) const {
   if (options.step_times) options.step_times = &times;
   run.made[part] = e.run_held(in, out, options, run.hold);
   if (run.options.step_times) run.options.step_times->insert(run.options.step_times->end(), times.begin(), times.end());
-  for (const auto& [symbol, number] : segments_.parts[part].measures) {
+  for (const auto& [symbol, number] : segments_.parts[part].sizes) {
     const MutableView* given = run.bound[part][number];
     std::int64_t size = 0;
     std::memcpy(&size, given ? given->data : run.made[part][number].bytes().data(), sizeof size);

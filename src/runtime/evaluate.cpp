@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "ir/control.h"
+#include "ir/measure.h"
 #include "ir/op.h"
 #include "ir/outline.h"
 #include "ir/rewrite.h"
@@ -59,15 +60,13 @@ class Evaluator {
   }
 
   void find_sizes(Id id) {
-    for (const Measure& m : g_.measures) {
-      if (m.count.node != id) continue;
-      const Index size = load<std::int64_t>(value(m.count))[0];
-      env_.insert_or_assign(m.symbol, size);
-      const Index checked = measured_size(g_, m).evaluate(env_);
-      constants_.insert_or_assign(m.symbol, Dim(checked));
-      for (const Check& c : g_.checks) {
-        if (known_now(c)) verify_check(c, env_);
-      }
+    if (g_.nodes[id].op != &measure_op()) return;
+    const std::string symbol(g_.nodes[id].attrs.as<MeasureAttrs>().size.symbol_name());
+    const Index size = load<std::int64_t>(value({id, 0}))[0];
+    env_.insert_or_assign(symbol, size);
+    constants_.insert_or_assign(symbol, Dim(size));
+    for (const Check& c : g_.checks) {
+      if (known_now(c)) verify_check(c, env_);
     }
   }
 

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "core/error.h"
+#include "ir/measure.h"
 
 namespace rlx {
 
@@ -22,7 +23,7 @@ void verify_check(const Check& c, const DimEnv& env) {
 }
 
 Interface::Interface(const Graph& g) : symbols(g.symbols) {
-  for (const Measure& m : g.measures) symbols.erase(m.symbol);
+  for (const Measure& m : measures(g)) symbols.erase(m.symbol);
   std::ranges::copy_if(g.checks, std::back_inserter(checks), [&](const Check& c) { return knows(symbols, c); });
   std::unordered_map<Id, std::size_t> position;
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {

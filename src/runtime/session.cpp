@@ -5,6 +5,7 @@
 #include "core/thread_pool.h"
 #include "ir/builder.h"
 #include "ir/control.h"
+#include "ir/measure.h"
 #include "passes/legalise.h"
 #include "runtime/chain.h"
 #include "runtime/pass_evaluator.h"
@@ -49,7 +50,7 @@ std::vector<Tensor> Session::run_alone(const Node& n, std::span<const Tensor> op
 
 Executable Session::prepare(std::shared_ptr<const Graph> graph, const ExecutableOptions& options) const {
   Interface interface(*graph);
-  if (!graph->measures.empty()) {
+  if (!measures(*graph).empty()) {
     Segments segments = cut_segments(*graph);
     graph.reset();
     std::vector<Executable> parts;

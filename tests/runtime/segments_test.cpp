@@ -8,7 +8,7 @@
 #include "autodiff/gradient.h"
 #include "backend/cpu/cpu_device.h"
 #include "core/error.h"
-#include "ir/parse.h"
+#include "ir/measure.h"
 #include "ir/print.h"
 #include "ir/rewrite.h"
 #include "ir/verify.h"
@@ -22,6 +22,7 @@
 #include "ops/scalar/scalar.h"
 #include "ops/sizes/sizes.h"
 #include "ops/unique/unique.h"
+#include "random_graph.h"
 #include "runtime/evaluate.h"
 #include "runtime/programs.h"
 
@@ -163,7 +164,7 @@ TEST(Segments, RunFromSeveralThreads) {
 TEST(Segments, TheTextFormHasThem) {
   const Graph g = positives();
   const std::string text = print(g);
-  EXPECT_NE(text.find("measure found0 = "), std::string::npos) << text;
+  EXPECT_NE(text.find("measure %"), std::string::npos) << text;
   const Graph again = parse(text);
   EXPECT_TRUE(same(g, again));
   EXPECT_EQ(print(again), text);
@@ -187,36 +188,76 @@ TEST(Segments, WhatNeedsNoSizeIsOneProgram) {
   const Value x = b.input("x", {DType::f32, {5}});
   nonzero(x);
   const Graph g = drop_dead(b.finish({x + x}));
-  EXPECT_TRUE(g.measures.empty());
+  EXPECT_TRUE(measures(g).empty());
   EXPECT_EQ(g.nodes.size(), 2U);
 }
 
 TEST(Segments, BadMeasuresAreErrors) {
   Builder b;
   const Value x = b.input("x", {DType::f32, {Dim::symbol("N", 1, 9)}});
-  EXPECT_THROW(b.measure(x, 9), Error);
-  const Value count = sum(cast(less(x, like(x, 0)), DType::i64), {0});
-  EXPECT_THROW(b.measure(Dim(3), count), Error);
-  const Dim size = b.measure(count, 9);
-  EXPECT_EQ(b.measure(count, 9), size);
-  EXPECT_THROW(b.measure(size, count), Error);
-  // An input shows the size.
-  const Value count2 = sum(cast(less(like(x, 0), x), DType::i64), {0});
-  b.measure(Dim::symbol("N", 1, 9), count2);
-  EXPECT_NE(message([g = b.finish({x, iota(b, DType::i64, {size})})] { verify(g); }).find("an input shows size N"),
-            std::string::npos);
+  EXPECT_THROW(measure(x, 9), Error);
+  const Value count = sum(cast(less(x, like(x, 0)), DType::i64), {0}),
+              other = sum(cast(less(like(x, 0), x), DType::i64), {0});
+  const Dim size = measure(count, 9);
+  EXPECT_EQ(measure(count, 9), size);
+  EXPECT_NE(measure(other, 9), size);
+  EXPECT_EQ(measure(other, 0), measure(other, 9));
+  const auto emit = [](Builder& to, const Dim& d, Value v) {
+    to.emit(measure_op(), Attrs(MeasureAttrs{d}), std::span(&v, 1));
+  };
+  EXPECT_THROW(emit(b, 3, count), Error);
+  const auto refused = [&](const Dim& first, const Dim& second) {
+    Builder c;
+    const Value y = c.input("y", {DType::i64, {Dim::symbol("N", 1, 9)}});
+    emit(c, first, sum(y, {0}));
+    emit(c, second, max(y, {0}));
+    const Graph g = c.finish({y});
+    return message([&] { verify(g); });
+  };
+  const Dim n = Dim::symbol("N", 1, 9), m = Dim::symbol("M", 0, 9), k = Dim::symbol("K", 0, 9);
+  EXPECT_EQ(refused(m, k), "no error");
+  EXPECT_NE(refused(m, m).find("size M is found twice"), std::string::npos);
+  EXPECT_NE(refused(m, n).find("an input shows size N"), std::string::npos);
+  // A size of itself.
+  Builder c;
+  const Value y = c.input("y", {DType::i64, {}});
+  emit(c, m, sum(iota(c, DType::i64, {m}) + y, {0}));
+  const Graph g = c.finish({y});
+  EXPECT_NE(message([&] { verify(g); }).find("depend on themselves"), std::string::npos);
 }
 
 TEST(Segments, ASizeBeyondItsBoundsIsAnError) {
   Builder b;
   const Value n = b.input("n", {DType::i64, {}});
-  const Graph g = b.finish({iota(b, DType::i64, {b.measure(n, 5)})});
+  const Graph g = b.finish({iota(b, DType::i64, {measure(n, 5)})});
   const Executable exe = compile(g);
   const auto scalar = [](std::int64_t v) { return Tensor::of<std::int64_t>(DType::i64, {}, {v}); };
   expect_reference(g, exe, {{"n", scalar(4)}});
   EXPECT_THROW(exe.run({{"n", scalar(6)}}), Error);
   EXPECT_THROW(exe.run({{"n", scalar(-1)}}), Error);
   EXPECT_THROW(evaluate(g, {{"n", scalar(6)}}), Error);
+}
+
+TEST(Segments, RandomGraphsGoOnWithWhatTheyFind) {
+  test::RandomGraphOptions options;
+  options.found = true;
+  int found = 0;
+  for (unsigned seed = 1; seed <= 200; ++seed) {
+    const Graph g = drop_dead(test::random_graph(seed, options));
+    if (measures(g).empty()) continue;
+    ++found;
+    verify(g);
+    EXPECT_TRUE(same(parse(print(g)), g));
+    const Executable exe = cpu_session({.threads = 1}).compile(g, {}, careful);
+    const DimEnv dims = test::random_dims(g, seed);
+    const std::vector<Tensor> in = test::random_inputs(g, dims, seed);
+    NamedTensors named;
+    for (std::size_t i = 0; i < in.size(); ++i) named.emplace(g.input_names[i], in[i]);
+    if (!g.states.empty()) continue;
+    const std::vector<Tensor> got = exe.run(named, {.dims = &dims}), want = evaluate(g, named, nullptr, {.dims = dims});
+    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].type(), want[i].type()) << seed << " output " << i;
+  }
+  EXPECT_GT(found, 50);
 }
 
 }  // namespace

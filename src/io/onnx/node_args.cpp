@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "io/onnx/importer.h"
+#include "ir/measure.h"
 #include "ops/cast/cast.h"
 #include "ops/constant/constant.h"
 #include "ops/reshape/reshape.h"
@@ -138,7 +139,7 @@ std::vector<Dim> NodeArgs::found_sizes(std::size_t i) {
   const Value line = reshape(cast(v, DType::i64), {v.type().count()});
   std::vector<Dim> all;
   for (Index k = 0; k < line.dim(0).constant(); ++k) {
-    all.push_back(builder().measure(reshape(slice(line, 0, k, k + 1), {}), unbounded));
+    all.push_back(measure(reshape(slice(line, 0, k, k + 1), {}), unbounded));
   }
   return all;
 }

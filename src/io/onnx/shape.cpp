@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "io/onnx/importer.h"
+#include "ir/measure.h"
 #include "ops/broadcast/broadcast.h"
 #include "ops/cast/cast.h"
 #include "ops/concat/concat.h"
@@ -233,7 +234,7 @@ Values found_range(NodeArgs& n, DType dtype) {
     const Value more = cast(not_equal(fmod(way, step), zero), DType::i64);
     count = select(equal(less(way, zero), less(step, zero)), steps + more, zero);
   }
-  const Value at = iota(b, wide, {b.measure(count, unbounded)});
+  const Value at = iota(b, wide, {measure(count, unbounded)});
   return {cast(start + at * step, dtype)};
 }
 

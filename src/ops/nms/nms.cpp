@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "ir/measure.h"
 #include "ops/slice/slice.h"
 
 namespace rlx {
@@ -157,7 +158,7 @@ Value nms(Value boxes, Value scores, Value most, Value overlap, Value score, boo
   Builder& b = *boxes.builder;
   const Value in[] = {boxes, scores, most, overlap, score};
   const Values v = b.emit(nms_op, Attrs(NmsAttrs{centered}), in);
-  return slice(v[0], 0, 0, b.measure(v[1], scores.type().count()));
+  return slice(v[0], 0, 0, measure(v[1], scores.type().count()));
 }
 
 std::span<const OpDef* const> nms_ops() {

@@ -2,6 +2,7 @@
 #include "ops/nonzero/nonzero.h"
 
 #include "core/error.h"
+#include "ir/measure.h"
 #include "ops/broadcast/broadcast.h"
 #include "ops/cast/cast.h"
 #include "ops/concat/concat.h"
@@ -101,7 +102,7 @@ constinit const Op<NoAttrs> nonzero_op{{
 Value nonzero(Value x) {
   Builder& b = *x.builder;
   const Values v = b.emit(nonzero_op, Attrs(NoAttrs{}), std::span(&x, 1));
-  return slice(v[0], 0, 0, b.measure(v[1], x.type().count()));
+  return slice(v[0], 0, 0, measure(v[1], x.type().count()));
 }
 
 Value nonzero_coordinates(Value x) {

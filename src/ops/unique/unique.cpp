@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "ir/measure.h"
 #include "ops/gather/gather.h"
 #include "ops/reshape/reshape.h"
 #include "ops/scalar/scalar_reference.h"
@@ -149,7 +150,7 @@ UniqueValues unique(Value x, Index axis, bool sorted) {
   const Dim& rows = x.dim(axis);
   const Value matrix = reshape(transpose(x, order), {rows, width});
   const Values v = b.emit(unique_op, Attrs(UniqueAttrs{sorted}), std::span(&matrix, 1));
-  const Dim number = b.measure(v[3], rows);
+  const Dim number = measure(v[3], rows);
   const Value first = slice(v[0], 0, 0, number);
   return {gather(x, first, axis), first, v[1], slice(v[2], 0, 0, number)};
 }
