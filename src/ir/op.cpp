@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "ir/control.h"
+#include "ir/measure.h"
 #include "ir/op_table.h"
 #include "ir/outline.h"
 

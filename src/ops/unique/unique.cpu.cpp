@@ -15,6 +15,7 @@ namespace {
 struct Truth {
   std::uint8_t byte;
 };
+using rlx::number_of;
 int number_of(Truth t) { return t.byte != 0 ? 1 : 0; }
 
 template <class T>
