@@ -247,7 +247,6 @@ TEST(Segments, RandomGraphsGoOnWithWhatTheyFind) {
     if (measures(g).empty()) continue;
     ++found;
     verify(g);
-    EXPECT_TRUE(same(parse(print(g)), g));
     const Executable exe = cpu_session({.threads = 1}).compile(g, {}, careful);
     const DimEnv dims = test::random_dims(g, seed);
     const std::vector<Tensor> in = test::random_inputs(g, dims, seed);

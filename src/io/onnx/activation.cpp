@@ -126,14 +126,15 @@ Values softmax_operator(NodeArgs& n) {
   return {reshape(f(reshape(x, rows), -1), x.type().dims)};
 }
 
-// Elements are left out with the given probability, the others grow by as much.
+// In training elements are left out with the given probability, the others grow by as much.
 Values training_dropout(NodeArgs& n) {
-  const Value x = n[0];
+  const Value x = n[0], training = reshape(n[2], {});
+  require(training.dtype() == DType::boolean, "training_mode is {}, expected bool", n[2].type().text());
   const DType wide = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   const Value ratio = n.has(1) ? cast(reshape(n[1], {}), wide) : constant(n.builder(), wide, 0.5);
   const Value numbers = random_uniform(random_key(n), philox_start(n.builder()), x.type().dims, wide);
-  const Value kept = less_equal(ratio, numbers);
-  const Value scaled = cast(x, wide) / (like(ratio, 1) - ratio);
+  const Value kept = bitwise_or(bitwise_not(training), less_equal(ratio, numbers));
+  const Value scaled = cast(x, wide) / select(training, like(ratio, 1) - ratio, like(ratio, 1));
   return {cast(select(kept, scaled, like(scaled, 0)), x.dtype()), kept};
 }
 
@@ -143,8 +144,7 @@ Values dropout(NodeArgs& n) {
   n.ignore("is_test");
   if (n.has(2)) {
     const auto training = n.importer().known(n[2]);
-    require(training && training->size() == 1 && training->front().is_constant(), "training_mode is no constant");
-    if (training->front() != Dim(0)) return training_dropout(n);
+    if (!training || training->size() != 1 || training->front() != Dim(0)) return training_dropout(n);
   }
   n.ignore("seed");
   if (!n.wants(1)) return {n[0]};
