@@ -12,14 +12,17 @@
 #include "core/error.h"
 #include "ir/builder.h"
 #include "ir/control.h"
+#include "ir/measure.h"
 #include "ir/op_table.h"
 #include "ir/outline.h"
 #include "ops/broadcast/broadcast.h"
 #include "ops/cast/cast.h"
 #include "ops/concat/concat.h"
 #include "ops/constant/constant.h"
+#include "ops/gather/gather.h"
 #include "ops/iota/iota.h"
 #include "ops/matmul/matmul.h"
+#include "ops/nonzero/nonzero.h"
 #include "ops/pad/pad.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reshape/reshape.h"
@@ -145,6 +148,7 @@ class Generator {
   }
 
   bool step() {
+    if (options_.found && chance(10)) return find();
     using Step = bool (Generator::*)();
     struct Weighted {
       int weight;
@@ -167,6 +171,15 @@ class Generator {
       if (at < 0) return (this->*w.step)();
     }
     return false;
+  }
+
+  // What is not 0 of a value, or its coordinates.
+  bool find() {
+    const Value x = pick();
+    if (!x.type().is_constant() || is_complex(x.dtype()) || measures(b_.graph()).size() >= 4) return false;
+    if (chance(30)) return keep(nonzero_coordinates(x));
+    const Value line = reshape(x, {x.type().count()});
+    return keep(gather(line, nonzero(line), 0));
   }
 
   bool unary() { return emit_unary(*one_of(catalogue().unary).op); }

@@ -15,6 +15,7 @@ struct RandomGraphOptions {
   bool empty = true;          // some sizes are 0
   bool special = true;        // constants may be infinite, NaN or -0
   bool states = true;         // some graphs have a state
+  bool found = false;         // some sizes are found by a run
   std::vector<DType> dtypes;  // of inputs; none: f32 mostly, also f64, f16, bf16, i32, i64, bool
 };
 

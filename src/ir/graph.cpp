@@ -2,7 +2,9 @@
 #include "ir/graph.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "ir/measure.h"
 #include "ir/op.h"
 
 namespace rlx {
@@ -60,15 +62,42 @@ bool same(const Graph& a, const Graph& b) {
 
 bool same(const GraphPtr& a, const GraphPtr& b) { return a == b || same(*a, *b); }
 
+namespace {
+
+void mark_operands(const Graph& g, std::vector<bool>& live) {
+  for (std::size_t i = g.nodes.size(); i-- > 0;) {
+    if (!live[i]) continue;
+    for (const Operand o : g.nodes[i].operands) live[o.node] = true;
+  }
+}
+
+// Marks what finds the sizes of marked nodes and of checks, until there is no more.
+void mark_measures(const Graph& g, const std::vector<Measure>& measures, std::vector<bool>& live) {
+  for (bool more = true; std::exchange(more, false);) {
+    DimSymbols used;
+    for (const Check& c : g.checks) {
+      c.left.collect_symbols(used);
+      c.right.collect_symbols(used);
+    }
+    for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+      if (live[i]) collect_symbols(g.nodes[i], used);
+    }
+    for (const Measure& m : measures) {
+      if (!live[m.node] && used.contains(m.symbol)) live[m.node] = more = true;
+    }
+    if (more) mark_operands(g, live);
+  }
+}
+
+}  // namespace
+
 std::vector<bool> live_nodes(const Graph& g) {
   std::vector<bool> live(g.nodes.size(), false);
   for (const Id i : g.inputs) live[i] = true;
   for (const Operand o : g.outputs) live[o.node] = true;
   for (const StatePair& s : g.states) live[s.output.node] = true;
-  for (std::size_t i = g.nodes.size(); i-- > 0;) {
-    if (!live[i]) continue;
-    for (const Operand o : g.nodes[i].operands) live[o.node] = true;
-  }
+  mark_operands(g, live);
+  if (const std::vector<Measure> all = measures(g); !all.empty()) mark_measures(g, all, live);
   return live;
 }
 

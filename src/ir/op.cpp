@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "ir/control.h"
+#include "ir/measure.h"
 #include "ir/op_table.h"
 #include "ir/outline.h"
 
@@ -14,7 +15,7 @@ static constinit const Op<NoAttrs> input_definition{{.name = "input", .doc = "An
 const OpDef& input_op() { return input_definition; }
 
 OpRegistry::OpRegistry() {
-  for (const OpDef* op : {&fusion_op(), &if_op(), &while_op(), &scan_op(), &call_op()}) add(*op);
+  for (const OpDef* op : {&fusion_op(), &if_op(), &while_op(), &scan_op(), &call_op(), &measure_op()}) add(*op);
   for (const OpFolder& f : op_folders()) {
     for (const OpDef* op : f.ops()) add(*op);
   }

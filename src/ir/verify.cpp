@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "ir/measure.h"
 #include "ir/op.h"
 
 namespace rlx {
@@ -219,7 +220,10 @@ void verify_graph(const Graph& g, const Symbols* outer, int depth) {
 
 }  // namespace
 
-void verify(const Graph& g) { verify_graph(g, nullptr, 0); }
+void verify(const Graph& g) {
+  verify_graph(g, nullptr, 0);
+  verify_measures(g);
+}
 
 void verify_interface(const Graph& before, const Graph& after) {
   require(before.input_names == after.input_names, "interface: inputs were added, removed, renamed or moved");
@@ -242,6 +246,12 @@ void verify_interface(const Graph& before, const Graph& after) {
     require(before.states[i].input.node < before.nodes.size() &&
                 before.type(before.states[i].input) == after.type(after.states[i].input),
             "interface: state {} changed its type", before.states[i].name);
+  }
+  std::set<std::string> found;
+  for (const Measure& m : measures(after)) found.insert(m.symbol);
+  for (const Measure& m : measures(before)) {
+    require(!after.symbols.contains(m.symbol) || found.contains(m.symbol), "interface: nothing finds size {}",
+            m.symbol);
   }
   std::set<std::pair<std::string, std::string>> present;
   for (const Check& c : after.checks) present.emplace(c.left.text(), c.right.text());

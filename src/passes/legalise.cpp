@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "device/view.h"
 #include "ir/control.h"
+#include "ir/measure.h"
 #include "ir/outline.h"
 #include "ir/rewrite.h"
 #include "ops/constant/constant.h"
@@ -93,6 +94,7 @@ std::function<bool(const Graph&, Id, std::string* why)> accepts_by(const MakerTa
   return [&makers](const Graph& g, Id id, std::string* why) {
     const Node& n = g.nodes[id];
     if (n.op == &constant_op || is_input(n) || is_control(*n.op)) return true;
+    if (n.op == &measure_op()) return true;  // the host takes the size
     std::vector<Slot> in, out;
     BufferId buffer = 0;
     for (const Operand o : n.operands) {

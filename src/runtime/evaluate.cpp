@@ -2,10 +2,12 @@
 #include "runtime/evaluate.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "core/error.h"
 #include "ir/control.h"
+#include "ir/measure.h"
 #include "ir/op.h"
 #include "ir/outline.h"
 #include "ir/rewrite.h"
@@ -31,13 +33,14 @@ class Evaluator {
     }
     values_.resize(g_.nodes.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) values_[g_.inputs[i]] = {inputs[i]};
-    for (Id i = 0; i < g_.nodes.size(); ++i) {
+    for (const Id i : order()) {
       if (!live[i] || is_input(g_.nodes[i])) continue;
       try {
         values_[i] = node(g_.nodes[i]);
       } catch (const Error& e) {
         fail("{}: {}", describe(g_, i), e.what());
       }
+      find_sizes(i);
       for (const Operand o : g_.nodes[i].operands) {
         if (--uses[o.node] == 0 && !g_.is_output(o.node)) values_[o.node].clear();
       }
@@ -47,6 +50,33 @@ class Evaluator {
   const Tensor& value(Operand o) const { return values_[o.node][o.result]; }
 
  private:
+  // What uses a size comes after what finds it.
+  std::vector<Id> order() const {
+    std::vector<Id> ids(g_.nodes.size());
+    std::iota(ids.begin(), ids.end(), Id{0});
+    const std::vector<std::uint32_t> levels = node_levels(g_);
+    std::ranges::stable_sort(ids, {}, [&](Id i) { return levels[i]; });
+    return ids;
+  }
+
+  void find_sizes(Id id) {
+    if (g_.nodes[id].op != &measure_op()) return;
+    const std::string symbol(g_.nodes[id].attrs.as<MeasureAttrs>().size.symbol_name());
+    const Index size = load<std::int64_t>(value({id, 0}))[0];
+    env_.insert_or_assign(symbol, size);
+    constants_.insert_or_assign(symbol, Dim(size));
+    for (const Check& c : g_.checks) {
+      if (known_now(c)) verify_check(c, env_);
+    }
+  }
+
+  bool known_now(const Check& c) const {
+    DimSymbols used;
+    c.left.collect_symbols(used);
+    c.right.collect_symbols(used);
+    return std::ranges::all_of(used, [&](const auto& s) { return env_.contains(s.first); });
+  }
+
   std::vector<Tensor> node(const Node& n) {
     std::vector<Tensor> in;
     for (const Operand o : n.operands) in.push_back(value(o));

@@ -17,7 +17,8 @@ namespace rlx {
 
 namespace detail {
 struct ExecutableImpl;
-}
+class Chain;
+}  // namespace detail
 
 /// Ends runs from another thread.
 class CancelToken {
@@ -58,11 +59,15 @@ struct ExecutableOptions {
 };
 
 /// Made by Session::compile. Const and callable from several threads at once; each run takes an arena of its own from
-/// a pool. At sizes that were seen before (among the last `bindings`) a run allocates nothing.
+/// a pool. At sizes that were seen before (among the last `bindings`) a run allocates nothing. A graph with sizes that
+/// a run finds is cut where they are found: such a run binds the parts one after the other, and allocates what one
+/// gives to the next.
 class Executable {
  public:
   Executable(Program program, Interface interface, std::shared_ptr<Device> device, std::shared_ptr<Executor> executor,
              std::shared_ptr<WeightStore> weights, const ExecutableOptions& options);
+  /// Segments that run one after the other.
+  explicit Executable(std::unique_ptr<detail::Chain> chain);
   ~Executable();
   Executable(Executable&&) noexcept;
   Executable& operator=(Executable&&) noexcept;
@@ -75,10 +80,11 @@ class Executable {
   OutputHandle output(std::string_view name) const;
   OutputHandle output(std::size_t position) const;
 
-  /// Shapes of the outputs for these inputs. Throws Error as a run does.
+  /// Shapes of the outputs for these inputs. Throws Error as a run does, and for a size that only a run finds.
   std::vector<std::vector<Index>> output_shapes(std::span<const BoundInput> inputs, const RunOptions& = {}) const;
   /// Runs into the caller's memory. Every input (that is no state) and every output is bound once; outputs overlap
-  /// neither each other nor inputs. Throws Error for anything that does not fit; then nothing was written. An Error
+  /// neither each other nor inputs. Throws Error for anything that does not fit; then nothing was written (unless it is
+  /// an output of another size than the run finds). An Error
   /// from a kernel (an index out of range), the deadline or cancellation leaves outputs half written; if it comes after
   /// the first write to a state, the state is marked as lost, and every use says so until it is set anew.
   void run(std::span<const BoundInput> inputs, std::span<const BoundOutput> outputs, const RunOptions& = {}) const;
@@ -96,7 +102,13 @@ class Executable {
   MemoryUse memory() const;
 
  private:
+  friend class detail::Chain;
+  // Outputs that are not bound come from the pool.
+  std::vector<Tensor> run_held(std::span<const BoundInput> inputs, std::span<const BoundOutput> outputs,
+                               const RunOptions& options, State::Hold* hold) const;
+
   std::unique_ptr<detail::ExecutableImpl> impl_;
+  std::unique_ptr<detail::Chain> chain_;  // instead of impl_
 };
 
 }  // namespace rlx

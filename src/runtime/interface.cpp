@@ -1,11 +1,30 @@
 // The interface of a graph, and binding its symbols.
 #include "runtime/interface.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "core/error.h"
+#include "ir/measure.h"
 
 namespace rlx {
 
-Interface::Interface(const Graph& g) : symbols(g.symbols), checks(g.checks) {
+bool knows(const DimSymbols& symbols, const Check& c) {
+  DimSymbols used;
+  c.left.collect_symbols(used);
+  c.right.collect_symbols(used);
+  return std::ranges::all_of(used, [&](const auto& s) { return symbols.contains(s.first); });
+}
+
+void verify_check(const Check& c, const DimEnv& env) {
+  const Index left = c.left.evaluate(env), right = c.right.evaluate(env);
+  require(left == right, "{}: {} is {}, {} is {}, they must be equal", c.why, c.left.text(), left, c.right.text(),
+          right);
+}
+
+Interface::Interface(const Graph& g) : symbols(g.symbols) {
+  for (const Measure& m : measures(g)) symbols.erase(m.symbol);
+  std::ranges::copy_if(g.checks, std::back_inserter(checks), [&](const Check& c) { return knows(symbols, c); });
   std::unordered_map<Id, std::size_t> position;
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {
     inputs.push_back({g.input_names[i], g.nodes[g.inputs[i]].results[0]});
@@ -57,11 +76,7 @@ DimEnv bind_dims(const Interface& interface, Types inputs, const DimEnv& dims) {
               t.dims[k].evaluate(env));
     }
   }
-  for (const Check& c : interface.checks) {
-    const Index left = c.left.evaluate(env), right = c.right.evaluate(env);
-    require(left == right, "{}: {} is {}, {} is {}, they must be equal", c.why, c.left.text(), left, c.right.text(),
-            right);
-  }
+  for (const Check& c : interface.checks) verify_check(c, env);
   return env;
 }
 

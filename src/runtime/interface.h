@@ -17,8 +17,8 @@ struct Interface {
   };
   std::vector<Port> inputs, outputs;
   std::vector<StatePort> states;
-  DimSymbols symbols;
-  std::vector<Check> checks;
+  DimSymbols symbols;         // without those that a run finds
+  std::vector<Check> checks;  // of sizes that are known from the start
 
   explicit Interface(const Graph& g);
 };
@@ -27,5 +27,10 @@ struct Interface {
 /// Error when a type or rank differs, a symbol has two values, a size disagrees, a bound or a run-time check does not
 /// hold.
 DimEnv bind_dims(const Interface& interface, Types inputs, const DimEnv& dims = {});
+
+/// Whether all symbols of a check are among `symbols`.
+bool knows(const DimSymbols& symbols, const Check& c);
+/// Throws Error unless the check holds.
+void verify_check(const Check& c, const DimEnv& env);
 
 }  // namespace rlx

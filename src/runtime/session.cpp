@@ -5,7 +5,9 @@
 #include "core/thread_pool.h"
 #include "ir/builder.h"
 #include "ir/control.h"
+#include "ir/measure.h"
 #include "passes/legalise.h"
+#include "runtime/chain.h"
 #include "runtime/pass_evaluator.h"
 
 namespace rlx {
@@ -48,6 +50,13 @@ std::vector<Tensor> Session::run_alone(const Node& n, std::span<const Tensor> op
 
 Executable Session::prepare(std::shared_ptr<const Graph> graph, const ExecutableOptions& options) const {
   Interface interface(*graph);
+  if (!measures(*graph).empty()) {
+    Segments segments = cut_segments(*graph);
+    graph.reset();
+    std::vector<Executable> parts;
+    for (const Segment& s : segments.parts) parts.push_back(prepare(s.graph, options));
+    return Executable(std::make_unique<detail::Chain>(std::move(interface), std::move(segments), std::move(parts)));
+  }
   Program program = lower(std::move(graph), device_->makers(),
                           [this](const Slot& from, const Slot& to) { return device_->copy_step(from, to); });
   share_in_place(program);

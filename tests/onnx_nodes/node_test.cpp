@@ -217,6 +217,8 @@ NodeResult run_node_test(const fs::path& folder) {
     r.operators = fmt::format("{}", fmt::join(names, " "));
     r.random =
         std::ranges::any_of(names, [](const std::string& n) { return n == "Bernoulli" || n.starts_with("Random"); });
+    // ONNX leaves the numbers of a training dropout to the engine.
+    if (r.name.starts_with("test_training_dropout") && r.name.find("zero_ratio") == std::string::npos) r.random = true;
     const std::string foreign = foreign_types(model->graph);
     r.tensors_only = foreign.empty();
     const bool lists = foreign == "sequence" || foreign == "optional";

@@ -1,4 +1,4 @@
-// Activations, softmax, dropout as inference.
+// Activations, softmax, dropout.
 #include <limits>
 
 #include "core/error.h"
@@ -7,6 +7,7 @@
 #include "ops/broadcast/broadcast.h"
 #include "ops/cast/cast.h"
 #include "ops/constant/constant.h"
+#include "ops/philox/philox.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reshape/reshape.h"
 #include "ops/scalar/scalar.h"
@@ -125,16 +126,27 @@ Values softmax_operator(NodeArgs& n) {
   return {reshape(f(reshape(x, rows), -1), x.type().dims)};
 }
 
+// In training elements are left out with the given probability, the others grow by as much.
+Values training_dropout(NodeArgs& n) {
+  const Value x = n[0], training = reshape(n[2], {});
+  require(training.dtype() == DType::boolean, "training_mode is {}, expected bool", n[2].type().text());
+  const DType wide = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const Value ratio = n.has(1) ? cast(reshape(n[1], {}), wide) : constant(n.builder(), wide, 0.5);
+  const Value numbers = random_uniform(random_key(n), philox_start(n.builder()), x.type().dims, wide);
+  const Value kept = bitwise_or(bitwise_not(training), less_equal(ratio, numbers));
+  const Value scaled = cast(x, wide) / select(training, like(ratio, 1) - ratio, like(ratio, 1));
+  return {cast(select(kept, scaled, like(scaled, 0)), x.dtype()), kept};
+}
+
 Values dropout(NodeArgs& n) {
   n.expect(1, 3);
   n.ignore("ratio");
-  n.ignore("seed");
   n.ignore("is_test");
   if (n.has(2)) {
     const auto training = n.importer().known(n[2]);
-    const bool off = training && training->size() == 1 && training->front() == Dim(0);
-    require(off, "training_mode is not the constant false");
+    if (!training || training->size() != 1 || training->front() != Dim(0)) return training_dropout(n);
   }
+  n.ignore("seed");
   if (!n.wants(1)) return {n[0]};
   const DType mask = n.opset() >= 10 ? DType::boolean : n[0].dtype();
   return {n[0], broadcast(constant(n.builder(), mask, 1), n[0].type().dims)};

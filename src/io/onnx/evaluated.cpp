@@ -49,17 +49,21 @@ const Tensor* Importer::evaluated(Value v) const {
   const Graph& g = v.builder->graph();
   const auto nodes = sources(g, v.at.node);
   if (!nodes) return nullptr;
-  Builder b;
-  std::unordered_map<Id, Values> made;
-  for (const Id id : *nodes) {
-    const Node& n = g.nodes[id];
-    Values operands;
-    for (const Operand o : n.operands) operands.push_back(made.at(o.node)[o.result]);
-    made[id] = b.emit(*n.op, n.attrs, operands, {}, n.instance);
+  try {
+    Builder b;
+    std::unordered_map<Id, Values> made;
+    for (const Id id : *nodes) {
+      const Node& n = g.nodes[id];
+      Values operands;
+      for (const Operand o : n.operands) operands.push_back(made.at(o.node)[o.result]);
+      made[id] = b.emit(*n.op, n.attrs, operands, {}, n.instance);
+    }
+    const Graph alone = b.finish({made.at(v.at.node)[v.at.result]});
+    if (!alone.symbols.empty()) return nullptr;
+    return &level->evaluated.emplace(v.at, evaluate(alone, std::span<const Tensor>())[0]).first->second;
+  } catch (const Error&) {
+    return nullptr;  // a run says what is wrong, should it get there
   }
-  const Graph alone = b.finish({made.at(v.at.node)[v.at.result]});
-  if (!alone.symbols.empty()) return nullptr;
-  return &level->evaluated.emplace(v.at, evaluate(alone, std::span<const Tensor>())[0]).first->second;
 }
 
 }  // namespace rlx::onnx

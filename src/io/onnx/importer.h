@@ -68,6 +68,7 @@ using OperatorRows = std::span<const OperatorRow>;
   X(convolution, "") \
   X(curve, "") \
   X(einsum, "") \
+  X(found, "") \
   X(image, "") \
   X(integer_convolution, "") \
   X(linear_attention, "") \
@@ -76,6 +77,7 @@ using OperatorRows = std::span<const OperatorRow>;
   X(ngram, "") \
   X(product, "") \
   X(quantized, "") \
+  X(random, "") \
   X(recurrent, "") \
   X(reduce, "") \
   X(resample, "") \
@@ -266,7 +268,9 @@ class NodeArgs {
 
   /// Elements of the integer or boolean operand `i` as sizes; throws Error when they depend on data.
   std::vector<Dim> sizes(std::size_t i) const;
-  /// The same as numbers.
+  /// The same, or, where they depend on data, sizes that a run finds; each must then be 0 or more.
+  std::vector<Dim> found_sizes(std::size_t i);
+  /// The elements of `sizes` as numbers.
   std::vector<Index> numbers(std::size_t i) const;
   Index number(std::size_t i) const;
   /// The only element of the constant operand `i`.
@@ -288,6 +292,8 @@ class NodeArgs {
   std::set<std::string_view> asked_;
 };
 
+/// The key of a node's random numbers: of its seed, or, without one, of the name of its result.
+Value random_key(NodeArgs& n);
 /// Text out of the file, in quotes and fit for a message.
 inline std::string in_quotes(std::string_view text) { return quote(text, 80); }
 /// Axis in [-rank, rank) as its non-negative form; throws Error otherwise.

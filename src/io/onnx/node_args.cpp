@@ -3,10 +3,12 @@
 
 #include "core/error.h"
 #include "io/onnx/importer.h"
+#include "ir/measure.h"
 #include "ops/cast/cast.h"
 #include "ops/constant/constant.h"
 #include "ops/reshape/reshape.h"
 #include "ops/sizes/sizes.h"
+#include "ops/slice/slice.h"
 
 namespace rlx::onnx {
 
@@ -135,6 +137,19 @@ std::vector<Dim> NodeArgs::sizes(std::size_t i) const {
   require(elements.has_value(), "operand {} ({}) depends on the data of a run, its elements must follow from sizes", i,
           in_quotes(node_->inputs[i]));
   return *elements;
+}
+
+std::vector<Dim> NodeArgs::found_sizes(std::size_t i) {
+  const Value v = (*this)[i];
+  const bool list = v.rank() <= 1 && is_integer(v.dtype()) &&
+                    (v.rank() == 0 || (v.dim(0).is_constant() && v.dim(0).constant() <= Index{most_axes}));
+  if (!list || importer_->known(v)) return sizes(i);
+  const Value line = reshape(cast(v, DType::i64), {v.type().count()});
+  std::vector<Dim> all;
+  for (Index k = 0; k < line.dim(0).constant(); ++k) {
+    all.push_back(measure(reshape(slice(line, 0, k, k + 1), {}), unbounded));
+  }
+  return all;
 }
 
 std::vector<Index> NodeArgs::numbers(std::size_t i) const {

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "io/onnx/importer.h"
+#include "ir/measure.h"
 
 namespace rlx {
 
@@ -37,6 +38,7 @@ DimSymbols closer_bounds(const Graph& g) {
       if (b != bounds && b.lo <= b.hi) closer[symbol] = b;
     }
   }
+  for (const Measure& m : measures(g)) closer.erase(m.symbol);
   return closer;
 }
 

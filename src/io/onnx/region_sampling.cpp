@@ -234,8 +234,8 @@ Value region_samples(const PixelRows& pixels, const Between& y, const Between& x
   const Value across[] = {for_columns(one - x.weight), for_columns(x.weight)};
   const Value rows[] = {y.low, y.high}, columns[] = {x.low, x.high};
   std::optional<Value> all;
-  for (const std::size_t i : {0, 1}) {
-    for (const std::size_t j : {0, 1}) {
+  for (const std::size_t i : {0U, 1U}) {
+    for (const std::size_t j : {0U, 1U}) {
       const Value part = widen(pixels.at(rows[i], columns[j])) * (down[i] * across[j]);
       all = !all ? part : largest ? maximum(*all, part) : *all + part;
     }

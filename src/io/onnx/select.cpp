@@ -14,7 +14,6 @@
 #include "ops/reshape/reshape.h"
 #include "ops/scalar/scalar.h"
 #include "ops/scatter/scatter.h"
-#include "ops/scatter_add_along/scatter_add_along.h"
 #include "ops/slice/slice.h"
 #include "ops/take_along/take_along.h"
 #include "ops/topk/topk.h"
@@ -124,10 +123,7 @@ ScatterKind scatter_kind(NodeArgs& n) {
 Values scatter_elements(NodeArgs& n) {
   n.expect(3, 3);
   const ScatterKind kind = scatter_kind(n);
-  const Index axis = n.integer("axis", 0);
-  const Value x = n[0];
-  if (kind == ScatterKind::add) return {x + scatter_add_along(n[2], n[1], axis, x.type().dims)};
-  return {scatter(x, n[2], n[1], axis, kind)};
+  return {scatter(n[0], n[2], n[1], n.integer("axis", 0), kind)};
 }
 
 Values scatter_nd_operator(NodeArgs& n) {
@@ -251,7 +247,7 @@ Values top_k(NodeArgs& n) {
     k = n.integer("k");
   } else {
     n.expect(2, 2);
-    const std::vector<Dim> given = n.sizes(1);
+    const std::vector<Dim> given = n.found_sizes(1);
     require(given.size() == 1, "k has {} elements, expected 1", given.size());
     k = given[0];
   }
@@ -275,7 +271,7 @@ Values one_hot(NodeArgs& n) {
   n.expect(3, 3);
   const Value indices = n[0], values = n[2];
   const std::vector<Dim> depth =
-      is_float(n[1].dtype()) ? std::vector<Dim>{static_cast<Index>(n.scalar(1))} : n.sizes(1);
+      is_float(n[1].dtype()) ? std::vector<Dim>{static_cast<Index>(n.scalar(1))} : n.found_sizes(1);
   require(depth.size() == 1 && values.rank() == 1, "depth or values have the wrong number of elements");
   const Index rank = indices.rank() + 1, axis = axis_of(n.integer("axis", -1), rank);
   Builder& b = n.builder();

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "io/onnx/importer.h"
+#include "ir/measure.h"
 #include "ops/broadcast/broadcast.h"
 #include "ops/cast/cast.h"
 #include "ops/concat/concat.h"
@@ -156,7 +157,7 @@ Values expand(NodeArgs& n) {
 Values tile(NodeArgs& n) {
   n.expect(2, 2);
   const Value x = n[0];
-  const std::vector<Dim> repeats = n.sizes(1);
+  const std::vector<Dim> repeats = n.found_sizes(1);
   require(static_cast<Index>(repeats.size()) == x.rank(), "{} repeats are given for rank {}", repeats.size(), x.rank());
   std::vector<Dim> apart, stretched, joined;
   for (std::size_t i = 0; i < repeats.size(); ++i) {
@@ -194,7 +195,7 @@ Values constant_operator(NodeArgs& n) {
 
 Values constant_of_shape(NodeArgs& n) {
   n.expect(1, 1);
-  std::vector<Dim> dims = n.sizes(0);
+  std::vector<Dim> dims = n.found_sizes(0);
   require(dims.size() <= most_axes, "{} sizes, at most {} are supported", dims.size(), most_axes);
   for (const Dim& d : dims) require(d.bounds().hi >= 0, "size {} is negative", d.text());
   const auto value = n.tensor("value");
@@ -219,12 +220,35 @@ Values range_of_reals(NodeArgs& n, DType dtype) {
   return {cast(like(at, start) + at * like(at, step), dtype)};
 }
 
+// A range of which only a run knows the ends: their distance in steps, rounded up, is its size.
+Values found_range(NodeArgs& n, DType dtype) {
+  Builder& b = n.builder();
+  const DType wide = is_float(dtype) ? DType::f64 : DType::i64;
+  const auto end = [&](std::size_t i) { return cast(reshape(n[i], {}), wide); };
+  const Value start = end(0), way = end(1) - start, step = end(2), zero = like(way, 0);
+  const Value steps = way / step;
+  Value count = steps;
+  if (is_float(dtype)) {
+    count = cast(maximum(ceil(steps), zero), DType::i64);
+  } else {
+    const Value more = cast(not_equal(fmod(way, step), zero), DType::i64);
+    count = select(equal(less(way, zero), less(step, zero)), steps + more, zero);
+  }
+  const Value at = iota(b, wide, {measure(count, unbounded)});
+  return {cast(start + at * step, dtype)};
+}
+
 Values range(NodeArgs& n) {
   n.expect(3, 3);
   const DType dtype = n[0].dtype();
   for (std::size_t i = 1; i < 3; ++i) {
     require(n[i].dtype() == dtype, "element types {} and {} differ", name(dtype), name(n[i].dtype()));
   }
+  const auto known = [&](std::size_t i) {
+    return is_float(dtype) ? n.importer().constant_of(n[i]) != nullptr : n.importer().known(n[i]).has_value();
+  };
+  const bool steps = n.importer().constant_of(n[2]) != nullptr;
+  if (!known(0) || !known(1) || !steps) return found_range(n, dtype);
   if (is_float(dtype)) return range_of_reals(n, dtype);
   const std::vector<Dim> start = n.sizes(0), limit = n.sizes(1);
   require(start.size() == 1 && limit.size() == 1, "the ends of the range are no single numbers");

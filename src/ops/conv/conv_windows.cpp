@@ -70,7 +70,7 @@ Value windows(Value x, const Windows& w, double fill) {
   for (std::size_t i = axes; i-- > 0;) v = gather(v, positions(*x.builder, w, i), static_cast<Index>(lead + i));
   std::vector<Index> order;
   for (std::size_t i = 0; i < lead; ++i) order.push_back(static_cast<Index>(i));
-  for (const std::size_t part : {0, 1}) {
+  for (const std::size_t part : {0U, 1U}) {
     for (std::size_t i = 0; i < axes; ++i) order.push_back(static_cast<Index>(lead + 2 * i + part));
   }
   return transpose(v, std::move(order));
