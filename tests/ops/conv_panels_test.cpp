@@ -140,14 +140,14 @@ void check_fused(F rest) {
 
 Value bias(Builder& g, Value y, const char* name = "bias") { return g.input(name, {DType::f32, {y.dim(1), 1, 1}}); }
 
-TEST(ConvPanels, BiasAndActivation) {
+TEST(BulkConvPanels, BiasAndActivation) {
   check_fused([](Builder& g, Value y) { return y + bias(g, y); });
   check_fused([](Builder& g, Value y) { return relu(bias(g, y) + y); });
   check_fused([](Builder&, Value y) { return relu(y); });
   check_fused([](Builder& g, Value y) { return silu(y + reshape(bias(g, y), {1, y.dim(1), 1, 1})); });
 }
 
-TEST(ConvPanels, WhatTheKernelDoesNotDoItself) {
+TEST(BulkConvPanels, WhatTheKernelDoesNotDoItself) {
   check_fused(
       [](Builder& g, Value y) { return relu((y - bias(g, y)) * bias(g, y, "scale") + g.input("rest", y.type())); });
   check_fused([](Builder&, Value y) { return y + like(y, 1); });

@@ -9,13 +9,13 @@ namespace {
 
 constexpr Index lanes = F32::lanes;
 
-// Packs of a panel, and windows of a tile whose sums fit the registers beside them.
+// Packs of a panel, and windows of a tile: their sums fit the vector registers, their addresses the others.
 #if defined(__AVX512F__)
 constexpr int most_vectors = 4;
-constexpr int tile_rows(int vectors) { return vectors == 4 ? 6 : vectors == 3 ? 8 : 12; }
+constexpr int tile_rows(int vectors) { return vectors == 4 ? 6 : 8; }
 #elif defined(__AVX2__)
 constexpr int most_vectors = 2;
-constexpr int tile_rows(int vectors) { return vectors == 2 ? 6 : 12; }
+constexpr int tile_rows(int vectors) { return vectors == 2 ? 6 : 8; }
 #else
 constexpr int most_vectors = 2;
 constexpr int tile_rows(int vectors) { return vectors == 2 ? 4 : 8; }
