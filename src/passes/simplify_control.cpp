@@ -45,6 +45,11 @@ class Simplifier {
     });
   }
   const std::map<std::string_view, Index>& done() const { return done_; }
+  Index count() const {
+    Index all = 0;
+    for (const auto& [what, count] : done_) all += count;
+    return all;
+  }
 
  private:
   // An if whose condition is a constant.
@@ -207,11 +212,15 @@ Graph simplify_control(const Graph& g, PassContext& context) {
   const auto concerns = [](const Node& n) { return is_control(*n.op) || n.op == &call_op(); };
   if (std::ranges::none_of(g.nodes, concerns)) return g;
   Simplifier s;
-  Graph made = drop_dead(s.run(g));
+  Graph made = g;
+  // What one rule does may let another; what came out of a body may be computed now, and decide more.
+  for (Index before = 0;; before = s.count()) {
+    made = drop_dead(s.run(made));
+    if (s.count() == before) break;
+    made = fold_constants(made, context);
+  }
   for (const auto& [what, count] : s.done()) context.remark(fmt::format("{}: {}", what, count));
   if (s.done().empty()) return made;
-  // What came into a body, or out of one, may be computed now, and decide more.
-  made = fold_constants(made, context);
   return rewrite(made, [&](Rewriter& r, Id id) -> std::optional<Values> {
     const Node& n = r.from().nodes[id];
     if (!is_control(*n.op)) return {};

@@ -7,6 +7,7 @@
 
 #include "all_ops.h"
 #include "backend/cpu/cpu_device.h"
+#include "ir/control.h"
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
@@ -98,6 +99,47 @@ void expect_no_allocations(int threads) {
   for (int round = 0; round < 3; ++round) {
     for (const auto& shape : sizes) EXPECT_EQ(run(shape), 0) << "sizes " << shape[0] << ", " << shape[1];
   }
+}
+
+TEST(Allocation, NoneInLoopsAndBranches) {
+  Builder b;
+  const Dim rows = Dim::symbol("S", 0, 64);
+  const TensorType row{DType::f32, {16}};
+  const auto body = [](const std::vector<TensorType>& types, auto make) {
+    Builder inner;
+    Values in;
+    for (const TensorType& t : types) in.push_back(inner.input("p" + std::to_string(in.size()), t));
+    return std::make_shared<const Graph>(inner.finish(Values(make(in))));
+  };
+  const Value xs = b.input("xs", {DType::f32, {rows, 16}}), begin = b.input("h", row);
+  const GraphPtr trip = body({row, row}, [&](const Values& v) {
+    const GraphPtr yes = body({row, row}, [&](const Values& p) { return Values{tanh(p[0] + p[1])}; });
+    const GraphPtr no = body({row, row}, [&](const Values& p) {
+      const GraphPtr half = body({row}, [](const Values& q) {
+        const Value next = q[0] * like(q[0], 0.5);
+        return Values{greater(sum(next, {0}), like(next, 1)), next};
+      });
+      const Value c = greater(sum(p[0], {0}), like(p[0], 1));
+      return Values{while_loop(c, std::span(&p[0], 1), {}, half)[0] - p[1]};
+    });
+    const Value next = if_else(greater(sum(v[1], {0}), like(v[1], 0)), v, yes, no)[0];
+    return Values{next, next};
+  });
+  const Value operands[] = {begin, xs};
+  const Values made = scan(b, {.trips = rows, .carried = 1, .scanned = 1}, operands, trip);
+  const Executable exe = cpu_session({.threads = 2}).compile(b.finish(made));
+  std::vector<float> x(64 * 16), h(16, 1), last(16), all(64 * 16);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 37) - 18;
+  const auto run = [&](Index count) {
+    const Index many[] = {count, 16}, one[] = {16};
+    const BoundInput in[] = {exe.input("xs").bind({DType::f32, many, x.data()}),
+                             exe.input("h").bind({DType::f32, one, h.data()})};
+    const BoundOutput out[] = {exe.output(0).bind({DType::f32, one, last.data()}),
+                               exe.output(1).bind({DType::f32, many, all.data()})};
+    return allocations_of(exe, in, out);
+  };
+  for (const Index count : {5, 64, 0}) EXPECT_GT(run(count), 0);
+  for (const Index count : {5, 64, 0, 64}) EXPECT_EQ(run(count), 0) << count << " trips";
 }
 
 TEST(Allocation, NoneAtSizesSeenBefore) { expect_no_allocations(1); }

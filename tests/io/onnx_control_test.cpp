@@ -186,6 +186,8 @@ TEST(OnnxControl, SequencesThatAreInputsExpand) {
   EXPECT_EQ(made.input_names, (std::vector<std::string>{"s.0", "s.1", "x"}));
   EXPECT_EQ(made.output_names, (std::vector<std::string>{"t.0", "t.1", "t.2", "n"}));
   EXPECT_TRUE(refused(model(g), "input 's' is a sequence, expected a tensor"));
+  options.sequences["q"] = {};
+  EXPECT_TRUE(refuses([&] { import_onnx(bytes_of(model(g)), "m", options); }, "has no input called 'q'"));
 }
 
 TEST(OnnxControl, SequencesWhereTensorsAreExpected) {

@@ -235,6 +235,10 @@ void Importer::check_options() const {
     const bool there = std::ranges::any_of(model_->graph.inputs, [&](const ValueInfo& i) { return i.name == name; });
     require(there, "'{}' has no input called {}, which is to be fixed", model_->file.name, in_quotes(name));
   }
+  for (const auto& [name, types] : options_->sequences) {
+    const bool there = std::ranges::any_of(model_->graph.inputs, [&](const ValueInfo& i) { return i.name == name; });
+    require(there, "'{}' has no input called {}, whose elements are given", model_->file.name, in_quotes(name));
+  }
   for (const auto& [name, bounds] : options_->bounds) {
     if (symbols_.contains(name) || identifiers_.contains(name)) continue;
     std::string all;
