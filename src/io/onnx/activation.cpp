@@ -132,7 +132,10 @@ Values training_dropout(NodeArgs& n) {
   require(training.dtype() == DType::boolean, "training_mode is {}, expected bool", n[2].type().text());
   const DType wide = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   const Value ratio = n.has(1) ? cast(reshape(n[1], {}), wide) : constant(n.builder(), wide, 0.5);
-  const Value numbers = random_uniform(random_key(n), philox_start(n.builder()), x.type().dims, wide);
+  const Value key = n.given("seed")
+                        ? philox_key(n.builder(), static_cast<std::uint64_t>(n.integer("seed")), 0)  // no float here
+                        : random_key(n);
+  const Value numbers = random_uniform(key, philox_start(n.builder()), x.type().dims, wide);
   const Value kept = bitwise_or(bitwise_not(training), less_equal(ratio, numbers));
   const Value scaled = cast(x, wide) / select(training, like(ratio, 1) - ratio, like(ratio, 1));
   return {cast(select(kept, scaled, like(scaled, 0)), x.dtype()), kept};
