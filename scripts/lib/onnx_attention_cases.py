@@ -8,7 +8,8 @@ from onnx.backend.test.case.node import collect_testcases
 from onnx.reference import ReferenceEvaluator
 
 OPERATORS = ("Attention", "FlexAttention", "LinearAttention", "RotaryEmbedding", "SwiGLU", "Swish", "Adagrad", "Adam",
-             "Momentum", "Det", "MeanVarianceNormalization", "TensorScatter", "Binarizer", "ArrayFeatureExtractor", "TreeEnsemble",
+             "Momentum", "Det", "MeanVarianceNormalization", "TensorScatter", "Binarizer", "ArrayFeatureExtractor",
+             "TreeEnsemble",
              "TfIdfVectorizer")
 FOREIGN = (T.BFLOAT16, T.STRING)
 # Variants that add size and nothing else.

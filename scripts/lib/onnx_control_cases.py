@@ -62,10 +62,12 @@ TEXTS = {
             u = ReduceMax<keepdims=0>(t) }>"""),
     "loop_grows": ("float[2] x", "float[16] y", """
         n = Constant<value = int64 {3}>()
-        y = Loop(n, , x)<body = b (int64 i, bool c, s) => (bool d, t) { d = Identity(c)  t = Concat<axis=0>(s, s) }>"""),
+        y = Loop(n, , x)<body = b (int64 i, bool c, s) => (bool d, t) {
+            d = Identity(c)  t = Concat<axis=0>(s, s) }>"""),
     "loop_none": ("float[2] x", "float[2] y", """
         n = Constant<value = int64 {0}>()
-        y = Loop(n, , x)<body = b (int64 i, bool c, float[2] s) => (bool d, float[2] t) { d = Identity(c)  t = Exp(s) }>"""),
+        y = Loop(n, , x)<body = b (int64 i, bool c, float[2] s) => (bool d, float[2] t) {
+            d = Identity(c)  t = Exp(s) }>"""),
     "loop_in_loop": ("float[2,3] x", "float[2,3] y, float[3,2,2,3] z", """
         n = Constant<value = int64 {3}>()
         m = Constant<value = int64 {2}>()

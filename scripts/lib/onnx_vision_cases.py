@@ -116,8 +116,10 @@ def max_roi_pool(x, rois, shape, scale):
         x1, y1, x2, y2 = [away(float(v) * scale) for v in roi[1:]]
         high, wide = max(y2 - y1 + 1, 1) / shape[0], max(x2 - x1 + 1, 1) / shape[1]
         for i, j in np.ndindex(*shape):
-            top, bottom = [min(max(v, 0), x.shape[2]) for v in (math.floor(i * high) + y1, math.ceil((i + 1) * high) + y1)]
-            left, right = [min(max(v, 0), x.shape[3]) for v in (math.floor(j * wide) + x1, math.ceil((j + 1) * wide) + x1)]
+            top, bottom = [min(max(v, 0), x.shape[2])
+                           for v in (math.floor(i * high) + y1, math.ceil((i + 1) * high) + y1)]
+            left, right = [min(max(v, 0), x.shape[3])
+                           for v in (math.floor(j * wide) + x1, math.ceil((j + 1) * wide) + x1)]
             if top < bottom and left < right:
                 y[r, :, i, j] = x[int(roi[0]), :, top:bottom, left:right].max((1, 2))
     return y
@@ -195,7 +197,8 @@ def pool_cases():
 def conv_cases():
     x, w, b = f(2, 4, 5, 6), f(6, 2, 3, 2), f(6)
     y = conv(x, w, (2, 1), (1, 0, 2, 1), (1, 2), 2) + b[:, None, None]
-    node = helper.make_node("Conv", ["x", "w", "b"], ["y"], strides=[2, 1], pads=[1, 0, 2, 1], dilations=[1, 2], group=2)
+    node = helper.make_node("Conv", ["x", "w", "b"], ["y"], strides=[2, 1], pads=[1, 0, 2, 1],
+                            dilations=[1, 2], group=2)
     yield Case("conv_7_groups_and_bias", [node], {"x": x}, ["y"], {"w": w, "b": b}, 7,
                answers={"y": y.astype(np.float32)})
     for kind, zeros in ((np.uint8, True), (np.int8, True), (np.uint8, False)):
@@ -210,17 +213,20 @@ def conv_cases():
         (constants if zeros else inputs)["xz"] = xz
         yield Case(f"convinteger_{np.dtype(kind).name}{'' if zeros else '_zero_of_the_run'}", [node], inputs, ["y"],
                    constants, 10, answers={"y": y.astype(np.int32)})
-    x, w = random.integers(0, 255, (1, 3, 4, 4)).astype(np.uint8), random.integers(-128, 127, (2, 3, 2, 2)).astype(np.int8)
+    x = random.integers(0, 255, (1, 3, 4, 4)).astype(np.uint8)
+    w = random.integers(-128, 127, (2, 3, 2, 2)).astype(np.int8)
     ws, b = np.array([0.02, 0.03], np.float32), np.array([900, -700], np.int32)
     sums = conv(x.astype(np.int64) - 100, w, (1, 1), (0, 0, 1, 1), (1, 1), 1) + b[:, None, None]
     y = np.clip(np.rint(sums * (0.05 * ws.astype(np.float64)[:, None, None]) / 1.7) + 120, 0, 255).astype(np.uint8)
-    node = helper.make_node("QLinearConv", ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "b"], ["y"], pads=[0, 0, 1, 1])
+    node = helper.make_node("QLinearConv", ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "b"], ["y"],
+                            pads=[0, 0, 1, 1])
     constants = {"xs": np.float32(0.05), "xz": np.uint8(100), "w": w, "ws": ws, "wz": np.zeros(2, np.int8),
                  "ys": np.float32(1.7), "yz": np.uint8(120), "b": b}
     yield Case("qlinearconv_channels_and_bias", [node], {"x": x}, ["y"], constants, 10, answers={"y": y})
     x, w = f(1, 4, 4, 4), f(4, 2, 2, 2)
     offset, mask, b = f(1, 16, 3, 3, low=-1.5, high=1.5), f(1, 8, 3, 3), f(4)
-    node = helper.make_node("DeformConv", ["x", "w", "o", "b", "m"], ["y"], kernel_shape=[2, 2], group=2, offset_group=2)
+    node = helper.make_node("DeformConv", ["x", "w", "o", "b", "m"], ["y"], kernel_shape=[2, 2], group=2,
+                            offset_group=2)
     yield Case("deform_conv_groups", [node], {"x": x, "o": offset, "m": mask}, ["y"], {"w": w, "b": b}, 19)
 
 

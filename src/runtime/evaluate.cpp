@@ -55,7 +55,7 @@ class Evaluator {
     std::vector<Id> ids(g_.nodes.size());
     std::iota(ids.begin(), ids.end(), Id{0});
     const std::vector<std::uint32_t> levels = node_levels(g_);
-    std::ranges::stable_sort(ids, {}, [&](Id i) { return levels[i]; });
+    std::ranges::sort(ids, {}, [&](Id i) { return std::pair(levels[i], i); });
     return ids;
   }
 

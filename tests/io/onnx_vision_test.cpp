@@ -111,10 +111,12 @@ TEST(OnnxVision, P32_P45_NormsOfChannelsFarFromZero) {
         return batch ? channel == mine : k / area / c == i / area / c && channel * groups / c == mine * groups / c;
       };
       double count = 0, sum = 0, spread = 0;
-      for (int k = 0; k < n * c * area; ++k) count += same(k), sum += same(k) ? in[k] : 0;
-      for (int k = 0; k < n * c * area; ++k) spread += same(k) ? std::pow(in[k] - sum / count, 2) : 0;
-      const int mine = i / area % c;
-      y[i] = (in[i] - sum / count) / std::sqrt(spread / count + 1e-5) * scale[mine] + bias[mine];
+      const auto at = [&](int k) { return in[static_cast<std::size_t>(k)]; };
+      for (int k = 0; k < n * c * area; ++k) count += same(k), sum += same(k) ? at(k) : 0;
+      for (int k = 0; k < n * c * area; ++k) spread += same(k) ? std::pow(at(k) - sum / count, 2) : 0;
+      const auto mine = static_cast<std::size_t>(i / area % c);
+      y[static_cast<std::size_t>(i)] =
+          (at(i) - sum / count) / std::sqrt(spread / count + 1e-5) * scale[mine] + bias[mine];
     }
     return y;
   };
@@ -165,7 +167,7 @@ TEST(OnnxVision, WhatCannotBeIsRefused) {
     EXPECT_TRUE(refuses([&] { import_onnx(bytes_of(m), "m"); }, part)) << node.op << ": " << part;
   };
   const std::string w = raw_tensor("w", f32_type, {2, 4, 1, 1}, std::string(32, '\0'));
-  const auto kernel = [](std::vector<std::int64_t> v) { return integers_attribute("kernel_shape", v); };
+  const auto kernel = [](const std::vector<std::int64_t>& v) { return integers_attribute("kernel_shape", v); };
   refused({"Conv", {"x", "w"}, {"y"}, {}}, {w}, "channels of w times groups, and of x: 4 is not 6");
   refused({"Conv", {"x", "w"}, {"y"}, {string_attribute("auto_pad", "SAME")}}, {w}, "auto_pad 'SAME' is unknown");
   refused({"MaxPool", {"x"}, {"y"}, {kernel({2})}}, {}, "a kernel of 1 axes over f32[1,6,4,5]");

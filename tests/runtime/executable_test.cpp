@@ -60,7 +60,7 @@ TEST(Executable, ConstantMatricesOfSizesThatARunFindsEqual) {
   const Executable exe = cpu_session({.threads = 1}).compile(g);
   const NamedTensors in{{"x", ramp({2, 5})}};
   expect_close(exe.run(in), evaluate(g, in));
-  EXPECT_NE(message([&] { exe.run({{"x", ramp({2, 6})}}); }).find("K"), std::string::npos);
+  EXPECT_NE(message([&] { exe.run({{"x", ramp({2, 6})}}); }).find('K'), std::string::npos);
 }
 
 TEST(Executable, HandlesBindMemoryOfTheCaller) {

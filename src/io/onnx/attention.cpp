@@ -57,7 +57,7 @@ Value full_mask(Value mask, const Dim& keys) {
 }  // namespace
 
 AttentionOutputs attention_by_operators(Value q, Value k, Value v, const AttentionRules& r) {
-  const Dim batch = q.dim(0), queries = q.dim(2), keys = k.dim(2);
+  const Dim &batch = q.dim(0), &queries = q.dim(2), &keys = k.dim(2);
   require(q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && q.dim(1).is_constant() && k.dim(1).is_constant(),
           "q is {} and k is {}, expected a known number of heads", q.type().text(), k.type().text());
   const Index heads = q.dim(1).constant(), shared = k.dim(1).constant();

@@ -135,7 +135,7 @@ Values causal_conv_with_state(NodeArgs& n) {
           x.type().text(), w.type().text());
   const std::string after = n.string("activation", "none");
   require(after == "none" || after == "silu" || after == "swish", "activation {} is unknown", in_quotes(after));
-  const Dim items = x.dim(0), channels = x.dim(1), length = x.dim(2), before = w.dim(2) - 1;
+  const Dim &items = x.dim(0), &channels = x.dim(1), &length = x.dim(2), before = w.dim(2) - 1;
   require(channels.is_constant(), "operand 0 is {}, expected a known number of channels", x.type().text());
   require(channels.constant() >= 1, "operand 0 is {}, expected a channel", x.type().text());
   n.builder().check(w.dim(0), channels, "channels of the weight and of the operand");

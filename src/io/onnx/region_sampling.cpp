@@ -155,7 +155,7 @@ std::vector<double> adaptive_counts(NodeArgs& n, Index axis, Index parts, const 
 // `axis` is 0 for x, 1 for y.
 RegionAxis region_axis(NodeArgs& n, Value regions, Index axis, Index parts, const RegionOptions& o) {
   RegionAxis r{parts, o.ratio, regions};
-  const Dim count = regions.dim(0);
+  const Dim& count = regions.dim(0);
   const auto edge = [&](Index i) { return reshape(component(regions, i), {count, 1}) * like(regions, o.scale); };
   const Value offset = like(regions, o.half_pixel ? 0.5 : 0);
   const Value start = edge(axis) - offset;
@@ -170,7 +170,8 @@ RegionAxis region_axis(NodeArgs& n, Value regions, Index axis, Index parts, cons
   require(parts * r.samples <= Index{1} << 20, "a region has {} samples along an axis", parts * r.samples);
   std::vector<double> part, sample;
   for (Index i = 0; i < parts * r.samples; ++i) {
-    part.push_back(static_cast<double>(i / r.samples));
+    const Index region = i / r.samples;
+    part.push_back(static_cast<double>(region));
     sample.push_back(static_cast<double>(i % r.samples));
   }
   const auto line = [&](const std::vector<double>& v) {
@@ -364,7 +365,8 @@ Values deform_conv(NodeArgs& n) {
   const Index axes = x.rank() - 2, taps = product(kernel).constant();
   const Index groups = n.integer("group", 1), offset_groups = n.integer("offset_group", 1);
   require(groups >= 1 && offset_groups >= 1, "{} groups and {} of offsets, expected 1 or more", groups, offset_groups);
-  const Dim items = x.dim(0), channels = x.dim(1), count = product(g.windows.sizes), parts = items * offset_groups;
+  const Dim &items = x.dim(0), &channels = x.dim(1);
+  const Dim count = product(g.windows.sizes), parts = items * offset_groups;
   const Dim each = floordiv(channels, offset_groups);
   n.builder().check(each * offset_groups, channels, "channels of DeformConv and its groups of offsets");
   n.builder().check(w.dim(1) * groups, channels, "channels of DeformConv and its weight");

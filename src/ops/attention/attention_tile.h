@@ -44,7 +44,7 @@ struct Paired {
   static constexpr Index step = 2;
   static Pack splat(const Bits32* a) {
     int pair;
-    __builtin_memcpy(&pair, a, sizeof pair);
+    __builtin_memcpy(&pair, reinterpret_cast<const char*>(a), sizeof pair);
     return {_mm512_set1_epi32(pair)};
   }
   static Pack load(const Bits32* b) { return {_mm512_loadu_si512(b)}; }

@@ -137,7 +137,7 @@ std::vector<Failure<ConvAttrs>> conv_failures() {
 }
 
 template <class T>
-void standard(std::vector<T>& list, std::size_t axes, T value, const char* what) {
+void standard(std::vector<T>& list, std::size_t axes, const T& value, const char* what) {
   if (list.empty()) list.assign(axes, value);
   require(list.size() == axes, "{} {} are given for {} windowed axes", list.size(), what, axes);
 }

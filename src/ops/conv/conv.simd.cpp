@@ -124,7 +124,7 @@ void packs(const DepthwiseArgs& a, const Taps& t, Index window, float* y) {
     for (Index j = 0; j < a.kernel[1]; ++j) {
       const float* const row = t.row(i, j);
       for (Index k = 0; k < a.kernel[2]; ++k, ++w) {
-        const float* const from = row + first + k * dilation;
+        const float* const from = row ? row + first + k * dilation : nullptr;
 #pragma GCC unroll 8
         for (int v = 0; v < V; ++v) {
           F32 x = splat(Kind::outside);

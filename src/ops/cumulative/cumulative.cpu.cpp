@@ -37,8 +37,9 @@ N joined(N a, N b) {
     const bool taken = kind == CumulativeKind::max ? a < b : b < a;
     return taken ? b : a;
   } else if constexpr (std::is_integral_v<N>) {
-    using Wide = std::conditional_t<(sizeof(N) < 4), std::uint32_t, std::make_unsigned_t<N>>;  // wraps as N does
-    const auto l = static_cast<Wide>(a), r = static_cast<Wide>(b);
+    using Bits = std::make_unsigned_t<N>;
+    using Wide = std::conditional_t<(sizeof(N) < 4), std::uint32_t, Bits>;  // wraps as N does
+    const auto l = Wide{static_cast<Bits>(a)}, r = Wide{static_cast<Bits>(b)};
     return static_cast<N>(kind == CumulativeKind::sum ? l + r : l * r);
   } else {
     return kind == CumulativeKind::sum ? a + b : a * b;

@@ -16,7 +16,7 @@ Step transform_rows(const StepArgs& n) {
   using Number = std::complex<R>;
   const TensorType& t = n.out[0].type;
   const std::span<const Dim> dims(t.dims);
-  const Dim length = dims[dims.size() - 2];
+  const Dim& length = dims[dims.size() - 2];
   StepBuilder s("fft");
   const auto x = s.read<T>(n.in[0]);
   const auto y = s.write<T>(n.out[0]);

@@ -106,7 +106,7 @@ struct Bf16 : Half {
   static bool in_place(Index row_stride, Index inner) { return row_stride % 2 == 0 && inner % 2 == 0; }
   static Pairs splat(const Bits32* a) {
     int pair;
-    __builtin_memcpy(&pair, a, sizeof pair);
+    __builtin_memcpy(&pair, reinterpret_cast<const char*>(a), sizeof pair);
     return {_mm512_set1_epi32(pair)};
   }
   static Pairs load(const Bits32* b) { return {_mm512_loadu_si512(b)}; }

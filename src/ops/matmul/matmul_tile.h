@@ -62,6 +62,19 @@ inline constexpr bool adds_bias = E::sums_are_results && requires(typename E::P 
 template <class E>
 inline constexpr bool takes_bias_late = requires { &E::wide_results; };
 
+template <class E, int R, int V>
+inline __attribute__((always_inline)) void add_bias(const Tile<E>& t, typename E::P (&sum)[R][V]) {
+  using P = typename E::P;
+#pragma GCC unroll 16
+  for (int j = 0; j < V; ++j) {
+    const Index n = t.columns - j * P::lanes;
+    const auto* const from = t.bias + j * P::lanes;
+    const P bias = n >= P::lanes ? load(from) : load_first<P>(from, n);
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) sum[i][j] = sum[i][j] + bias;
+  }
+}
+
 // sums[R][V packs] = (first ? 0 : c) + sum over steps [+ bias]; packs beyond a panel's width read the next panels.
 template <class E, int R, int V>
 [[gnu::noinline]] void run_tile(const Tile<E>& t) {
@@ -102,15 +115,7 @@ template <class E, int R, int V>
     }
   }
   if constexpr (adds_bias<E>) {
-    if (t.bias) {
-#pragma GCC unroll 16
-      for (int j = 0; j < V; ++j) {
-        const Index n = t.columns - j * lanes;
-        const P bias = whole || n >= lanes ? load(t.bias + j * lanes) : load_first<P>(t.bias + j * lanes, n);
-#pragma GCC unroll 16
-        for (int i = 0; i < R; ++i) sum[i][j] = sum[i][j] + bias;
-      }
-    }
+    if (t.bias) add_bias<E, R, V>(t, sum);
   }
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {

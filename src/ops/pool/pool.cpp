@@ -63,7 +63,7 @@ Value counts(const PoolAttrs& a, Value x) {
   std::optional<Value> all;
   for (std::size_t i = 0; i < axes; ++i) {
     // Ones where positions count, in an axis that begins `before` in front of x.
-    const Dim in = x.dim(static_cast<Index>(lead + i));
+    const Dim& in = x.dim(static_cast<Index>(lead + i));
     const Dim span = a.counted.empty() ? in : w.before[i] + in + a.counted[i];
     const Value ones = broadcast(like(x, 1), {span});
     const Dim front = a.counted.empty() ? w.before[i] : Dim(0);
@@ -96,7 +96,7 @@ Value as_planes(Value v, std::size_t lead) {
 Grads pool_vjp(const PoolAttrs& a, const VjpArgs& v) {
   const Value x = v.in[0];
   if (!is_float(x.dtype())) return {std::nullopt};
-  const TensorType t = x.type();
+  const TensorType& t = x.type();
   const std::size_t lead = lead_axes(a, t);
   const Value u = widen(v.dout());
   const std::vector<Dim> inner(t.dims.begin() + static_cast<Index>(lead), t.dims.end());

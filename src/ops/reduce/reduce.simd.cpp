@@ -228,6 +228,7 @@ static void rows(const void* from, const ReduceWalk& walk, Index run, void* to, 
   const S* x = static_cast<const S*>(from);
   A* out = static_cast<A*>(to);
   const bool few = run < lanes;
+  constexpr Index ahead = Index{2048} / Index{sizeof(S)};  // elements to fetch ahead of those that are read
   for (Index r = 0; r < count; ++r, x += step) {
     if (few) {  // one after the other
       A total = Start<A, Op>::value;
@@ -242,7 +243,7 @@ static void rows(const void* from, const ReduceWalk& walk, Index run, void* to, 
     every(x, walk, [&](const S* row) {
       Index i = 0;
       for (; i + lanes <= run; i += lanes) {
-        __builtin_prefetch(row + i + 2048 / sizeof(S));
+        __builtin_prefetch(row + i + ahead);
         load(row + i, next);
         join<A, Op>(total, next);
       }
@@ -297,7 +298,7 @@ static void columns(const void* from, const ReduceWalk& walk, void* to, Index co
     rows[n++] = row;
     if (n < 2 * most) return;
     join_rows<S, A, Op>(rows, most, rows + most, most, out, count);
-    __builtin_memcpy(rows, rows + most, sizeof rows / 2);
+    for (int r = 0; r < most; ++r) rows[r] = rows[most + r];
     n = most;
   });
   join_rows<S, A, Op>(rows, n, nullptr, 0, out, count);
