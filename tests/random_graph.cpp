@@ -508,19 +508,21 @@ class Generator {
     NamedDims numbers;
     for (const auto& [name, value] : dims) numbers.emplace(name, Dim(value));
     Values operands;
-    for (const CaseInput& in : c.common.inputs) operands.push_back(case_operand(in, dims));
+    // An op that reads probabilities looks at its operands: it has those of the case.
+    const bool own = std::ranges::any_of(c.common.inputs, [](const CaseInput& in) { return in.lo >= 0 && in.hi <= 1; });
+    for (const CaseInput& in : c.common.inputs) operands.push_back(case_operand(in, dims, own));
     const Values made = b_.emit(*entry.op, c.attrs.substitute(numbers), operands);
     bool kept = false;
     for (const Value& v : made) kept = keep(v) || kept;
     return kept;
   }
 
-  Value case_operand(const CaseInput& in, const DimEnv& dims) {
+  Value case_operand(const CaseInput& in, const DimEnv& dims, bool own) {
     CaseInput bound = in;
     Index count = 1;
     for (Dim& d : bound.type.dims) count *= (d = d.evaluate(dims)).constant();
     require(count <= options_.largest, "a case of {} elements is too large", count);
-    if (is_float(in.type.dtype) && in.values.empty() && count > 0) {
+    if (is_float(in.type.dtype) && in.values.empty() && !own && count > 0) {
       for (int attempt = 0; attempt < 4; ++attempt) {
         const Value v = pick();
         if (!is_arithmetic_float(v.dtype()) || !v.type().is_constant() || v.type().count().constant() < count) continue;

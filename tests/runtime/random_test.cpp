@@ -55,12 +55,14 @@ void check(const Session& session, unsigned seed, int& compared, std::vector<std
       if (!spread.ok) continue;
       ++compared;
       const Difference d = compare(got[i], want[i], relative(1e-4 + 1000 * spread.worst));
-      if (!d.ok) wrong.push_back(fmt::format("seed {}, output {}, {}\n{}", seed, i, d.where, print(g)));
+      if (d.ok) continue;
+      wrong.push_back(fmt::format("seed {}, output {}, {}\n{}", seed, i, d.where, print(g)));
+      return;  // one edge is seen by all that follows from it
     }
   }
 }
 
-// Few results stand at an edge that the nudge does not show: sqrt of what is 0 but for rounding.
+// Few graphs stand at an edge that the nudge does not show: sqrt of what is 0 but for rounding, 1 / max(0, -0).
 void check_all(unsigned first, unsigned count) {
   const Session session = cpu_session({.threads = 2});
   int compared = 0;
@@ -73,7 +75,9 @@ void check_all(unsigned first, unsigned count) {
     }
   }
   EXPECT_GT(compared, static_cast<int>(5 * count)) << "most results are compared";
-  EXPECT_LE(wrong.size(), static_cast<std::size_t>(compared) / 10000) << (wrong.empty() ? "" : wrong[0]);
+  std::string all;
+  for (const std::string& w : wrong) all += w.substr(0, w.find('\n') + 1);
+  EXPECT_LE(wrong.size(), static_cast<std::size_t>(compared) / 10000) << all << (wrong.empty() ? "" : wrong[0]);
 }
 
 TEST(RandomPrograms, GiveWhatTheReferenceGives) { check_all(1, 150); }
