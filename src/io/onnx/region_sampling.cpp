@@ -315,7 +315,7 @@ Values max_roi_pool(NodeArgs& n) {
   for (const Index p : *shape) require(p >= 1 && p <= 65536, "\"pooled_shape\" has the element {}", p);
   const Value regions = widen(n[1]);
   const Value scale = like(regions, n.real("spatial_scale", 1));
-  const Dim count = regions.dim(0);
+  const Dim& count = regions.dim(0);
   const auto edge = [&](Index i) { return reshape(component(regions, i), {count, 1}) * scale; };
   const Value items = item_numbers(n, cast(component(regions, 0), DType::i64), x.dim(0));
   const Value down = part_members(n, edge(2), edge(4), (*shape)[0], x.dim(2));
