@@ -44,20 +44,25 @@ inline std::vector<double> sample(const Work& work, double budget) {
   return times;
 }
 
+/// Prints the answer to a request: times of what `prepare` gives, each over `parts`, or why there are none.
+inline void answer(const std::function<Work()>& prepare, double budget, int parts = 1) {
+  try {
+    const std::vector<double> times = sample(prepare(), budget);
+    std::printf("%.9g %.9g %zu\n", times[times.size() / 2] / parts, times.front() / parts, times.size());
+  } catch (const std::exception& e) {
+    std::string text = e.what();
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    std::printf("error %s\n", text.c_str());
+  }
+  std::fflush(stdout);
+}
+
 /// Serves standard input until it ends. `prepare` makes the work of a request; the last works are kept.
 inline int serve(const std::function<Work(const Request&)>& prepare) {
   Request r;
   double budget = 0;
   while (std::cin >> r.type >> r.m >> r.k >> r.n >> r.rotate >> budget) {
-    try {
-      const std::vector<double> times = sample(prepare(r), budget);
-      std::printf("%.9g %.9g %zu\n", times[times.size() / 2] / r.rotate, times.front() / r.rotate, times.size());
-    } catch (const std::exception& e) {
-      std::string text = e.what();
-      std::replace(text.begin(), text.end(), '\n', ' ');
-      std::printf("error %s\n", text.c_str());
-    }
-    std::fflush(stdout);
+    answer([&] { return prepare(r); }, budget, r.rotate);
   }
   return 0;
 }

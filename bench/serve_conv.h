@@ -22,15 +22,7 @@ inline int serve_conv(const std::function<Work(const ConvRequest&)>& prepare) {
   ConvRequest r;
   double budget = 0;
   while (std::cin >> r.n >> r.c >> r.h >> r.w >> r.co >> r.kernel >> r.stride >> r.padding >> r.groups >> budget) {
-    try {
-      const std::vector<double> times = sample(prepare(r), budget);
-      std::printf("%.9g %.9g %zu\n", times[times.size() / 2], times.front(), times.size());
-    } catch (const std::exception& e) {
-      std::string text = e.what();
-      std::replace(text.begin(), text.end(), '\n', ' ');
-      std::printf("error %s\n", text.c_str());
-    }
-    std::fflush(stdout);
+    answer([&] { return prepare(r); }, budget);
   }
   return 0;
 }

@@ -4,24 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
-#include "backend/cpu/cpu_device.h"
 #include "core/error.h"
-#include "io/npy.h"
 #include "io/onnx/onnx.h"
+#include "io/onnx_archive.h"
 #include "io/onnx_hostile.h"
 #include "io/onnx_models.h"
 #include "ir/control.h"
 #include "ir/print.h"
-#include "ir/verify.h"
 #include "runtime/evaluate.h"
-#include "runtime/session.h"
 
 namespace rlx::test {
 namespace {
-
-using Data = std::map<std::string, Tensor>;
 
 double distance(const Tensor& got, const Tensor& want) {
   if (got.type() != want.type()) return INFINITY;
@@ -36,46 +30,16 @@ std::ptrdiff_t count_of(const Graph& g, const OpDef& op) {
   return std::ranges::count_if(g.nodes, [&](const Node& n) { return n.op == &op; });
 }
 
-class Answers : public testing::TestWithParam<std::string> {};
-
-Graph import_case(const Data& data, const std::string& name) {
-  const auto bytes = data.at(name + "/model").bytes();
-  return import_onnx(bytes_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()}), name,
-                     {.standard = {0, 65536}});
-}
-
 TEST(OnnxControl, AnswersOfOnnxRuntime) {
-  const Data data = read_npz(onnx_file("control.npz"));
-  std::set<std::string> names;
-  for (const auto& [key, value] : data) {
-    if (key.ends_with("/model")) names.insert(key.substr(0, key.size() - 6));
-  }
-  EXPECT_GE(names.size(), 37u);
-  const ExecutableOptions careful{.poison = true, .check = true};
-  for (const std::string& name : names) {
-    SCOPED_TRACE(name);
-    try {
-      const Graph g = import_case(data, name);
-      verify(g);
-      NamedTensors in;
-      for (const std::string& input : g.input_names) in.emplace(input, data.at(name + "/in/" + input));
-      const std::vector<Tensor> reference = evaluate(g, in);
-      const std::vector<Tensor> compiled = cpu_session({.threads = 2}).compile(g, {}, careful).run(in);
-      for (std::size_t i = 0; i < reference.size(); ++i) {
-        const Tensor& want = data.at(name + "/out/" + g.output_names[i]);
-        EXPECT_LE(distance(reference[i], want), 2e-6) << g.output_names[i];
-        EXPECT_LE(distance(compiled[i], want), 2e-6) << g.output_names[i];
-      }
-    } catch (const std::exception& e) {
-      ADD_FAILURE() << e.what();
-    }
-  }
+  expect_answers("control.npz", 37, [](const std::string&, const Tensor& got, const Tensor& want) {
+    const double d = distance(got, want);
+    return d <= 2e-6 ? "" : fmt::format("difference {}", d);
+  });
 }
 
 TEST(OnnxControl, WhatIsKnownIsResolvedAtImport) {
-  const Data data = read_npz(onnx_file("control.npz"));
   const auto counts = [&](const std::string& name) {
-    const Graph g = import_case(data, name);
+    const Graph g = archive_case("control.npz", name).graph;
     return std::vector<std::ptrdiff_t>{count_of(g, if_op()), count_of(g, while_op()), count_of(g, scan_op())};
   };
   EXPECT_EQ(counts("if_data_0"), (std::vector<std::ptrdiff_t>{1, 0, 0}));

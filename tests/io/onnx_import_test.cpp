@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <set>
 
 #include "core/error.h"
 #include "io/bounded.h"
 #include "io/npy.h"
 #include "io/onnx/onnx.h"
+#include "io/onnx_archive.h"
 #include "io/onnx_models.h"
 #include "ir/print.h"
 #include "ir/verify.h"
@@ -36,26 +36,31 @@ double distance(const Tensor& got, const Tensor& want) {
   return worst;
 }
 
-/// Runs a graph on `prefix` + "in/…" and compares with "out/…": what is wrong, or nothing.
-std::string run(const Graph& g, const std::map<std::string, Tensor>& data, const std::string& prefix, double bound) {
-  verify(g);
-  NamedTensors inputs;
-  for (const std::string& name : g.input_names) inputs.emplace(name, data.at(prefix + "in/" + name));
-  const std::vector<Tensor> out = evaluate(g, inputs);
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const Tensor& want = data.at(prefix + "out/" + g.output_names[i]);
-    const double d = distance(out[i], want);
+/// What is wrong with the results of a graph, or nothing.
+std::string differences(const Graph& g, const std::vector<Tensor>& got, const std::vector<Tensor>& want, double bound) {
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double d = distance(got[i], want[i]);
     if (!(d <= bound)) {
-      return fmt::format("{}: difference {:.3g}, shapes {} and {}", g.output_names[i], d, text(out[i].shape()),
-                         text(want.shape()));
+      return fmt::format("{}: difference {:.3g}, shapes {} and {}", g.output_names[i], d, text(got[i].shape()),
+                         text(want[i].shape()));
     }
   }
   return "";
 }
 
+/// Runs a graph on "in/…" and compares with "out/…": what is wrong, or nothing.
+std::string run(const Graph& g, const std::map<std::string, Tensor>& data, double bound) {
+  verify(g);
+  NamedTensors inputs;
+  std::vector<Tensor> want;
+  for (const std::string& name : g.input_names) inputs.emplace(name, data.at("in/" + name));
+  for (const std::string& name : g.output_names) want.push_back(data.at("out/" + name));
+  return differences(g, evaluate(g, inputs), want, bound);
+}
+
 void expect_exported(const std::string& name, double bound = 3e-6) {
   const Graph g = import_onnx(onnx_file(name + ".onnx"));
-  EXPECT_EQ(run(g, read_npz(onnx_file(name + ".npz")), "", bound), "") << name;
+  EXPECT_EQ(run(g, read_npz(onnx_file(name + ".npz")), bound), "") << name;
   EXPECT_TRUE(g.checks.empty()) << name << ": " << print(g);
 }
 
@@ -80,26 +85,12 @@ TEST(OnnxImport, PerceptronsWithBatchNorm) {
   expect_exported("perceptron_dynamo");
 }
 
-// Every case of an archive; at least `least` of them.
+// By the reference; 16-bit answers differ by half a unit of their last place, integers and bools not at all.
 void expect_operators(const std::string& archive, std::size_t least) {
-  const auto data = read_npz(onnx_file(archive));
-  std::set<std::string> names;
-  for (const auto& [key, value] : data) {
-    if (key.ends_with("/model")) names.insert(key.substr(0, key.size() - 6));
-  }
-  EXPECT_GE(names.size(), least);
-  for (const std::string& name : names) {
-    try {
-      const Tensor& model = data.at(name + "/model");
-      const Graph g = import_onnx(bytes_of({reinterpret_cast<const char*>(model.bytes().data()), model.bytes().size()}),
-                                  name, {.standard = {0, 65536}});
-      // 16-bit answers differ by half a unit of their last place, integers and bools not at all.
-      const bool halves = name == "cast_float16" || name == "cast_bfloat16";
-      EXPECT_EQ(run(g, data, name + "/", halves ? 5e-3 : 2e-6), "") << name;
-    } catch (const std::exception& e) {
-      ADD_FAILURE() << name << ": " << e.what();
-    }
-  }
+  each_case(archive, least, [](const ArchiveCase& c) {
+    const bool halves = c.name == "cast_float16" || c.name == "cast_bfloat16";
+    EXPECT_EQ(differences(c.graph, evaluate(c.graph, c.inputs), c.wanted, halves ? 5e-3 : 2e-6), "") << c.name;
+  });
 }
 
 TEST(OnnxImport, EveryOperator) { expect_operators("operators.npz", 200); }
@@ -193,7 +184,7 @@ TEST(OnnxImport, ConstantsShareTheFile) {
 
 TEST(OnnxImport, ExternalDataIsMapped) {
   const Graph g = import_onnx(onnx_file("external.onnx"));
-  EXPECT_EQ(run(g, read_npz(onnx_file("perceptron_legacy.npz")), "", 3e-6), "");
+  EXPECT_EQ(run(g, read_npz(onnx_file("perceptron_legacy.npz")), 3e-6), "");
   EXPECT_TRUE(refuses([] { import_onnx(bytes_of(read_text(onnx_file("external.onnx"))), "m"); },
                       "has external data, which a model that was read from bytes cannot have"));
 }

@@ -9,16 +9,13 @@
 #include "conformance.h"
 #include "core/error.h"
 #include "io/bounded.h"
-#include "io/npy.h"
 #include "io/onnx/onnx.h"
+#include "io/onnx_archive.h"
 #include "io/onnx_models.h"
-#include "runtime/evaluate.h"
 #include "runtime/session.h"
 
 namespace rlx::test {
 namespace {
-
-using Data = std::map<std::string, Tensor>;
 
 // Published answers that have four digits only.
 bool has_few_digits(const std::string& name) {
@@ -27,46 +24,13 @@ bool has_few_digits(const std::string& name) {
   return all.contains(name);
 }
 
-// What differs from the wanted results, or nothing. Integers and 8-bit results are equal, others close.
-std::string compare_all(const Graph& g, const std::vector<Tensor>& got, const Data& data, const std::string& name) {
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    const Tensor& want = data.at(name + "/out/" + g.output_names[i]);
-    const Difference d = compare(got[i], want, relative(has_few_digits(name) ? 2e-4 : 2e-6));
-    if (!d.ok) return name + " " + g.output_names[i] + ": " + d.where;
-  }
-  return "";
+// Integers and 8-bit results are equal, others close.
+std::string difference(const std::string& name, const Tensor& got, const Tensor& want) {
+  const Difference d = compare(got, want, relative(has_few_digits(name) ? 2e-4 : 2e-6));
+  return d.ok ? "" : d.where;
 }
 
-std::string check(const std::string& name, const Data& data, const Session& session) {
-  const Tensor& model = data.at(name + "/model");
-  const Graph g = import_onnx(bytes_of({reinterpret_cast<const char*>(model.bytes().data()), model.bytes().size()}),
-                              name, {.standard = {0, 65536}});
-  NamedTensors inputs;
-  for (const std::string& input : g.input_names) inputs.emplace(input, data.at(name + "/in/" + input));
-  if (const std::string wrong = compare_all(g, evaluate(g, inputs), data, name); !wrong.empty()) {
-    return "reference: " + wrong;
-  }
-  const Executable exe = session.compile(g, {}, {.poison = true, .check = true});
-  const std::string wrong = compare_all(g, exe.run(inputs), data, name);
-  return wrong.empty() ? "" : "program: " + wrong;
-}
-
-TEST(OnnxVision, PublishedAndOwnCases) {
-  const Data data = read_npz(onnx_file("vision.npz"));
-  const Session session = cpu_session({.threads = 2});
-  int cases = 0;
-  for (const auto& [key, value] : data) {
-    if (!key.ends_with("/model")) continue;
-    const std::string name = key.substr(0, key.size() - 6);
-    ++cases;
-    try {
-      EXPECT_EQ(check(name, data, session), "");
-    } catch (const std::exception& e) {
-      ADD_FAILURE() << name << ": " << e.what();
-    }
-  }
-  EXPECT_GE(cases, 220);
-}
+TEST(OnnxVision, PublishedAndOwnCases) { expect_answers("vision.npz", 220, difference); }
 
 constexpr int f32_type = 1, u8_type = 2, i64_type = 7;
 

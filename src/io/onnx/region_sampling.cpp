@@ -245,13 +245,19 @@ Value region_samples(const PixelRows& pixels, const Between& y, const Between& x
   return select(inside, *all, like(*all, 0));
 }
 
+// Images, and a region a row of so many numbers.
+void require_regions(NodeArgs& n, Index numbers) {
+  require(n[0].rank() == 4, "operand 0 is {}, expected rank 4", n[0].type().text());
+  require_floats(n[0], "operand 0 is");
+  require_floats(n[1], "regions are");
+  require(n[1].rank() == 2 && n[1].dim(1) == Dim(numbers), "regions are {}, expected [R, {}]", n[1].type().text(),
+          numbers);
+}
+
 Values roi_align(NodeArgs& n) {
   n.expect(3, 3);
   const Value x = n[0];
-  require(x.rank() == 4, "operand 0 is {}, expected rank 4", x.type().text());
-  require_floats(x, "operand 0 is");
-  require_floats(n[1], "regions are");
-  require(n[1].rank() == 2 && n[1].dim(1) == Dim(4), "regions are {}, expected [R, 4]", n[1].type().text());
+  require_regions(n, 4);
   const std::string mode = n.string("mode", "avg");
   require(mode == "avg" || mode == "max", "mode {} is unknown", in_quotes(mode));
   RegionOptions o{false, n.real("spatial_scale", 1), n.integer("sampling_ratio", 0)};
@@ -306,10 +312,7 @@ Value part_members(NodeArgs& n, Value from, Value to, Index parts, const Dim& si
 Values max_roi_pool(NodeArgs& n) {
   n.expect(2, 2);
   const Value x = n[0];
-  require(x.rank() == 4, "operand 0 is {}, expected rank 4", x.type().text());
-  require_floats(x, "operand 0 is");
-  require_floats(n[1], "regions are");
-  require(n[1].rank() == 2 && n[1].dim(1) == Dim(5), "regions are {}, expected [R, 5]", n[1].type().text());
+  require_regions(n, 5);
   const auto shape = n.integers("pooled_shape");
   require(shape && shape->size() == 2, "attribute \"pooled_shape\" has not two elements");
   for (const Index p : *shape) require(p >= 1 && p <= 65536, "\"pooled_shape\" has the element {}", p);

@@ -11,7 +11,7 @@
 #include "ops/conv/conv.kernel.h"
 #include "ops/conv/conv_panels.h"
 #include "ops/conv/conv_steps.h"
-#include "ops/matmul/matmul.kernel.h"
+#include "ops/matmul/matmul_step.h"
 #include "ops/matmul/product_body.h"
 
 namespace rlx {
@@ -23,22 +23,6 @@ constexpr Index tile = 64, most_rows = 144;
 // Tiles are dealt out to so many lanes at most; each has a panel of its own.
 constexpr Index most_lanes = 32;
 constexpr Index call_flops = Index{1} << 20;
-
-const MatmulKernel* product_kernel(DType d) {
-  const MatmulKernels& k = matmul_kernels();
-  switch (d) {
-    case DType::f32:
-      return &k.f32;
-    case DType::f64:
-      return &k.f64;
-    case DType::f16:
-      return &k.f16;
-    case DType::bf16:
-      return &k.bf16;
-    default:
-      return nullptr;
-  }
-}
 
 // `count` elements of T, `stride` apart.
 template <class T>
@@ -274,7 +258,7 @@ std::optional<Step> conv_step(const StepArgs& n) {
     return planes ? depthwise(s, a, n.in[0], n.in[1], std::move(end))
                   : panel_conv(s, a, n.in[0], n.in[1], std::move(end));
   }
-  const MatmulKernel* kernel = product_kernel(x.dtype);
+  const MatmulKernel* kernel = is_arithmetic_float(x.dtype) ? matmul_kernel(x.dtype) : nullptr;
   if (!kernel) return n.decline("conv has kernels for f64, f32, f16 and bf16");
   switch (storage_bytes(x.dtype, 1)) {
     case 8:

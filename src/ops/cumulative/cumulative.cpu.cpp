@@ -2,11 +2,11 @@
 #include "ops/cumulative/cumulative.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "core/columns.h"
 #include "core/element.h"
+#include "core/num.h"
 #include "device/step.h"
 
 namespace rlx {
@@ -29,21 +29,18 @@ N first_value() {
 
 template <CumulativeKind kind, class N>
 N joined(N a, N b) {
-  if constexpr (kind == CumulativeKind::max || kind == CumulativeKind::min) {
-    if constexpr (std::is_floating_point_v<N>) {
-      if (std::isnan(a)) return a;
-      if (std::isnan(b)) return b;
-    }
-    const bool taken = kind == CumulativeKind::max ? a < b : b < a;
-    return taken ? b : a;
-  } else if constexpr (std::is_integral_v<N>) {
-    using Bits = std::make_unsigned_t<N>;
-    using Wide = std::conditional_t<(sizeof(N) < 4), std::uint32_t, Bits>;  // wraps as N does
-    const auto l = Wide{static_cast<Bits>(a)}, r = Wide{static_cast<Bits>(b)};
-    return static_cast<N>(kind == CumulativeKind::sum ? l + r : l * r);
-  } else {
-    return kind == CumulativeKind::sum ? a + b : a * b;
+  const Num<N> x{a}, y{b};
+  switch (kind) {
+    case CumulativeKind::sum:
+      return (x + y).v;
+    case CumulativeKind::prod:
+      return (x * y).v;
+    case CumulativeKind::max:
+      return maximum(x, y).v;
+    case CumulativeKind::min:
+      return minimum(x, y).v;
   }
+  return b;
 }
 
 template <CumulativeKind kind, class T, class N>

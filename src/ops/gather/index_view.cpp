@@ -29,6 +29,19 @@ void check_indices(std::string_view op, const I* indices, const Layout::Numbers&
 template void check_indices(std::string_view, const std::int32_t*, const Layout::Numbers&, Index, Index);
 template void check_indices(std::string_view, const std::int64_t*, const Layout::Numbers&, Index, Index);
 
+ScatterLine scatter_line(const Layout::Numbers& y, const Layout::Numbers& x, std::size_t axis, Index number) {
+  ScatterLine line;
+  for (std::size_t i = y.rank; i-- > 0;) {
+    if (i == axis) continue;
+    const Index at = number % y.size[i];
+    number /= y.size[i];
+    line.to += at * y.stride[i];
+    if (at >= x.size[i]) line.from = -1;
+    if (line.from >= 0) line.from += at * x.stride[i];
+  }
+  return line;
+}
+
 Dim indexed_grain(DType type, const Dim& items, const Dim& item) {
   const Index elements = 65536 / std::max<Index>(element_bytes(type), 1);
   return max(max(ceildiv(elements, max(item, 1)), ceildiv(items, 16)), 1);

@@ -17,6 +17,14 @@ extern template void check_indices(std::string_view, const std::int64_t*, const 
 /// The position that a checked index names.
 inline Index position(Index index, Index extent) { return index < 0 ? index + extent : index; }
 
+/// A line of a result along the axis that updates are scattered over: its first element, and the first of the updates
+/// that go to it, or -1 when none do.
+struct ScatterLine {
+  Index to = 0, from = 0;
+};
+/// Line `number` of the result `y`; the updates `x` may be smaller along other axes.
+ScatterLine scatter_line(const Layout::Numbers& y, const Layout::Numbers& x, std::size_t axis, Index number);
+
 /// Items that one call should have at least, each of `item` elements of `type`: about 64 KiB, and a sixteenth of all,
 /// since every call checks all indices.
 Dim indexed_grain(DType type, const Dim& items, const Dim& item);

@@ -9,14 +9,7 @@
 
 namespace rlx {
 
-namespace {
-
-// Rows of an item. A matrix that is packed while it is multiplied is packed once an item, so items are higher there.
-constexpr Index packed_rows = 144, loose_rows = 144;
-// About 10 µs of multiplication on one core.
-constexpr Index call_flops = Index{1} << 20;
-
-const MatmulKernel* kernel_of(DType d) {
+const MatmulKernel* matmul_kernel(DType d) {
   const MatmulKernels& k = matmul_kernels();
   switch (d) {
     case DType::f32:
@@ -46,6 +39,13 @@ const MatmulKernel* kernel_of(DType d) {
       return nullptr;
   }
 }
+
+namespace {
+
+// Rows of an item. A matrix that is packed while it is multiplied is packed once an item, so items are higher there.
+constexpr Index packed_rows = 144, loose_rows = 144;
+// About 10 µs of multiplication on one core.
+constexpr Index call_flops = Index{1} << 20;
 
 // What the kernel multiplies in, for reports: halves are widened where the level has no instruction for them.
 DType arithmetic(DType d) {
@@ -108,7 +108,7 @@ void pack_right(ProductPlan& p, const MatmulAttrs& attrs) {
 std::optional<ProductPlan> plan_product(const StepArgs& n, const MatmulAttrs& attrs, const Slot& a, const Slot& b,
                                         const TensorType& result) {
   ProductPlan p;
-  p.kernel = kernel_of(a.type.dtype);
+  p.kernel = matmul_kernel(a.type.dtype);
   if (!p.kernel || a.type.encoding || b.type.encoding || a.type.dtype != b.type.dtype) {
     n.decline("matmul has no kernel for " + a.type.text() + " times " + b.type.text());
     return {};

@@ -12,6 +12,9 @@
 
 namespace rlx {
 
+/// The kernel for products of this element type, or null.
+const MatmulKernel* matmul_kernel(DType type);
+
 /// A product over a batch, with symbolic sizes. Strides are in elements; one a batch axis, 0 where it is stretched.
 struct ProductPlan {
   const MatmulKernel* kernel = nullptr;

@@ -3,53 +3,32 @@
 #include "ops/scatter/scatter.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "core/element.h"
+#include "core/num.h"
 #include "ops/gather/index_view.h"
 
 namespace rlx {
 
 namespace {
 
-// A line: its first element, and the first of the updates that go to it, or -1 when none do.
-struct Line {
-  Index to = 0, from = 0;
-};
-
-Line line_at(const Layout::Numbers& y, const Layout::Numbers& x, std::size_t axis, Index number) {
-  Line line;
-  for (std::size_t i = y.rank; i-- > 0;) {
-    if (i == axis) continue;
-    const Index at = number % y.size[i];
-    number /= y.size[i];
-    line.to += at * y.stride[i];
-    if (at >= x.size[i]) line.from = -1;
-    if (line.from >= 0) line.from += at * x.stride[i];
-  }
-  return line;
-}
-
-// Halves are joined as f32 and integers in their own type, products and sums of which wrap.
+// Integers wrap, a NaN stays.
 template <ScatterKind kind, class N>
 N joined(N a, N b) {
-  if constexpr (kind == ScatterKind::none) {
-    return b;
-  } else if constexpr (kind == ScatterKind::max || kind == ScatterKind::min) {
-    if constexpr (std::is_floating_point_v<N>) {
-      if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<N>::quiet_NaN();
-    }
-    const bool taken = kind == ScatterKind::max ? b > a : b < a;
-    return taken ? b : a;
-  } else if constexpr (std::is_integral_v<N>) {
-    using Bits = std::make_unsigned_t<N>;
-    using Wide = std::conditional_t<(sizeof(N) < 4), std::uint32_t, Bits>;  // wraps as N does
-    const auto l = Wide{static_cast<Bits>(a)}, r = Wide{static_cast<Bits>(b)};
-    return static_cast<N>(kind == ScatterKind::add ? l + r : l * r);
-  } else {
-    return kind == ScatterKind::add ? a + b : a * b;
+  const Num<N> x{a}, y{b};
+  switch (kind) {
+    case ScatterKind::add:
+      return (x + y).v;
+    case ScatterKind::mul:
+      return (x * y).v;
+    case ScatterKind::max:
+      return maximum(x, y).v;
+    case ScatterKind::min:
+      return minimum(x, y).v;
+    case ScatterKind::none:
+      break;
   }
+  return b;
 }
 
 // Where numbers are no elements, a line is held in scratch memory and rounded at the end.
@@ -78,7 +57,7 @@ Step scatter_lines(const StepArgs& n, std::size_t axis) {
     const I* index = m[indices].data();
     check_indices("scatter", index, from, static_cast<Index>(axis), extent);
     for (Index l = r.begin; l < std::min(r.end, d[count]); ++l) {
-      const Line line = line_at(to, from, axis, l);
+      const ScatterLine line = scatter_line(to, from, axis, l);
       const T* old = m[x].data() + line.to;
       T* elements = m[y].data() + line.to;
       N* numbers = nullptr;
@@ -118,7 +97,7 @@ Step scatter_packed(const StepArgs& n, std::size_t axis) {
     check_indices("scatter", index, from, static_cast<Index>(axis), extent);
     if (m[x].data() != m[y].data()) std::ranges::copy(m[x], m[y].begin());
     for (Index l = 0; l < lines; ++l) {
-      const Line line = line_at(to, from, axis, l);
+      const ScatterLine line = scatter_line(to, from, axis, l);
       for (Index j = 0; line.from >= 0 && j < from.size[axis]; ++j) {
         const Index at = line.from + j * from.stride[axis];
         const unsigned code = packed_at(m[updates].data(), at, width);

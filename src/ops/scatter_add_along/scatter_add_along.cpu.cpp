@@ -11,24 +11,6 @@ namespace rlx {
 
 namespace {
 
-// A line of the result: its first element, and the first of the updates that go to it, or -1 when none do.
-struct Line {
-  Index to = 0, from = 0;
-};
-
-Line line_at(const Layout::Numbers& y, const Layout::Numbers& x, std::size_t axis, Index number) {
-  Line line;
-  for (std::size_t i = y.rank; i-- > 0;) {
-    if (i == axis) continue;
-    const Index at = number % y.size[i];
-    number /= y.size[i];
-    line.to += at * y.stride[i];
-    if (at >= x.size[i]) line.from = -1;
-    if (line.from >= 0) line.from += at * x.stride[i];
-  }
-  return line;
-}
-
 // `parts` numbers an element, each with a sum of its own. Where sums are no elements, they are held in scratch memory
 // and rounded at the end.
 template <class I, class T>
@@ -54,7 +36,7 @@ Step scatter_lines(const StepArgs& n, std::size_t axis, Index parts) {
     const I* index = m[indices].data();
     check_indices("scatter_add_along", index, shape(d), static_cast<Index>(axis), extent);
     for (Index l = r.begin; l < std::min(r.end, d[count]); ++l) {
-      const Line line = line_at(to, x, axis, l);
+      const ScatterLine line = scatter_line(to, x, axis, l);
       T* elements = m[y].data() + line.to * parts;
       Sum* sums = nullptr;
       if constexpr (rounds) {
