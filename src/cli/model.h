@@ -30,8 +30,8 @@ DimEnv complete_sizes(const Graph& g, DimEnv given, Index wish);
 NamedTensors made_up_inputs(const Graph& g, const DimEnv& dims, unsigned seed);
 /// `known` and what these inputs show of the graph's symbols.
 DimEnv sizes_of(const NamedTensors& in, const Graph& g, DimEnv known);
-/// Inputs that `in` lacks are made up, in sizes that `in` and `dims` show, and otherwise `wish`. Throws Error for a name
-/// in `in` that the graph does not have; nothing is made up unless `random`.
+/// Inputs that `in` lacks are made up, in sizes that `in` and `dims` show, and otherwise `wish`. Throws Error for a
+/// name in `in` that the graph does not have; nothing is made up unless `random`.
 NamedTensors complete_inputs(NamedTensors in, bool random, const Graph& g, const DimEnv& dims, Index wish = 8);
 /// The element type of products that an option names: f32 (nothing), bf16, f16 or int8. Throws Error for another.
 std::optional<DType> product_type(const std::string& precision);

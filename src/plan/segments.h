@@ -17,7 +17,7 @@ struct SegmentSource {
 
 struct Segment {
   GraphPtr graph;
-  std::vector<SegmentSource> inputs;                          // by input of the graph; states come from the caller
+  std::vector<SegmentSource> inputs;                       // by input of the graph; states come from the caller
   std::vector<std::pair<std::string, std::size_t>> sizes;  // symbol, and the output that is its value
 };
 

@@ -16,8 +16,8 @@ struct OnnxOptions {
   std::map<std::string, Bounds, std::less<>> bounds;
   /// Bounds of the others. Where the model itself needs closer ones (a table of 512 positions), the graph has those.
   Bounds standard{1, 65536};
-  /// Shapes of inputs that are known for good, by the name in the file: their sizes become numbers wherever the file has
-  /// them, so that branches and operators that need known sizes can be resolved. -1 leaves a size as it is.
+  /// Shapes of inputs that are known for good, by the name in the file: their sizes become numbers wherever the file
+  /// has them, so that branches and operators that need known sizes can be resolved. -1 leaves a size as it is.
   std::map<std::string, std::vector<Index>, std::less<>> shapes = {};
   /// Inputs that have one value for good, by the name in the file: they become constants, and operands that must be
   /// known (the target of a Reshape) may come from them.
