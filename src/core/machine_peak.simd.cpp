@@ -80,15 +80,7 @@ struct Cached {
 };
 
 struct Streaming {
-  static void store(float* p, F32 a) {
-#if defined(__AVX512F__)
-    _mm512_stream_ps(p, a.v);
-#elif defined(__AVX2__)
-    _mm256_stream_ps(p, a.v);
-#else
-    _mm_stream_ps(p, a.v);
-#endif
-  }
+  static void store(float* p, F32 a) { stream(p, a); }
 };
 
 template <class To>

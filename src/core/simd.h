@@ -9,6 +9,9 @@ namespace rlx::RLX_LEVEL {
 
 using Index = long;
 
+// stream() writes a whole pack to a multiple of its size past the caches: for large results that nobody reads soon.
+// stream_end() must follow before other threads read them.
+//
 // A tail is a pack of which only the first n lanes, 0 < n < lanes, exist in memory. Loading fills the others with
 // `fill`.
 
@@ -23,6 +26,7 @@ inline F32 splat(float x) { return {_mm512_set1_ps(x)}; }
 inline F32 load(const float* p) { return {_mm512_loadu_ps(p)}; }
 inline F32 load(const float* p, Index n, F32 fill) { return {_mm512_mask_loadu_ps(fill.v, first(n), p)}; }
 inline void store(float* p, F32 a) { _mm512_storeu_ps(p, a.v); }
+inline void stream(float* p, F32 a) { _mm512_stream_ps(p, a.v); }
 inline void store(float* p, F32 a, Index n) { _mm512_mask_storeu_ps(p, first(n), a.v); }
 inline F32 operator+(F32 a, F32 b) { return {_mm512_add_ps(a.v, b.v)}; }
 inline F32 operator-(F32 a, F32 b) { return {_mm512_sub_ps(a.v, b.v)}; }
@@ -82,6 +86,7 @@ inline F32 load(const float* p, Index n, F32 fill) {
   return {_mm256_blendv_ps(fill.v, _mm256_maskload_ps(p, mask), _mm256_castsi256_ps(mask))};
 }
 inline void store(float* p, F32 a) { _mm256_storeu_ps(p, a.v); }
+inline void stream(float* p, F32 a) { _mm256_stream_ps(p, a.v); }
 inline void store(float* p, F32 a, Index n) { _mm256_maskstore_ps(p, first(n), a.v); }
 inline F32 operator+(F32 a, F32 b) { return {_mm256_add_ps(a.v, b.v)}; }
 inline F32 operator-(F32 a, F32 b) { return {_mm256_sub_ps(a.v, b.v)}; }
@@ -135,6 +140,7 @@ struct F32 {
 inline F32 splat(float x) { return {_mm_set1_ps(x)}; }
 inline F32 load(const float* p) { return {_mm_loadu_ps(p)}; }
 inline void store(float* p, F32 a) { _mm_storeu_ps(p, a.v); }
+inline void stream(float* p, F32 a) { _mm_stream_ps(p, a.v); }
 inline F32 load(const float* p, Index n, F32 fill) {
   float all[4];
   store(all, fill);
@@ -189,6 +195,14 @@ inline Mask mask_of(unsigned long long bytes) {
 }
 
 #endif
+
+/// Whether stream() may write rows of `columns` elements from p on.
+inline bool may_stream(const void* p, Index columns) {
+  constexpr auto size = static_cast<Index>(sizeof(F32));
+  return reinterpret_cast<unsigned long>(p) % sizeof(F32) == 0 &&
+         columns * static_cast<Index>(sizeof(float)) % size == 0;
+}
+inline void stream_end() { _mm_sfence(); }
 
 #if !defined(__AVX512F__)
 // Masks in memory are one byte a lane, 0 or 1; any other byte than 0 reads as set.

@@ -117,6 +117,10 @@ struct Range {
   Index begin = 0, end = 0;
 };
 
+/// Results of at least so many bytes are gone from every cache before they are read: kernels may write them past the
+/// caches, which spares the memory the reading of what is overwritten.
+inline constexpr Index streamed_bytes = Index{32} << 20;
+
 struct Step {
   using Run = std::function<void(const Memory&, const DimValues&, Range)>;
   std::string name;

@@ -11,6 +11,7 @@
 #include "node_steps.h"
 #include "ops/attention/attention.h"
 #include "ops/layer_norm/layer_norm.h"
+#include "ops/layer_norm/layer_norm.kernel.h"
 #include "ops/rope/rope.h"
 #include "ops/scalar/scalar.h"
 #include "ops/softmax/softmax.h"
@@ -53,6 +54,29 @@ std::map<DType, int> run_cases(const OpDef& op, const std::map<DType, DType>& re
     ++ran[b->inputs[0].dtype()];
   }
   return ran;
+}
+
+TEST(NormKernels, StreamedRowsHaveTheSameBits) {
+  at_every_level([] {
+    for (const Index cols : {Index{1}, Index{16}, Index{33}, Index{1024}, Index{1040}}) {
+      const auto count = static_cast<std::size_t>(3 * cols);
+      std::vector<float> x(count), gamma(static_cast<std::size_t>(cols), 1.5f), plain(count);
+      for (std::size_t i = 0; i < count; ++i) x[i] = std::sin(static_cast<float>(i)) + 3;
+      const Bytes room = Bytes::allocate(3 * cols * 4 + 64);  // aligned to packs
+      float* streamed = reinterpret_cast<float*>(const_cast<std::byte*>(room.data.data()));
+      for (const int shift : {0, 1}) {  // a result off the boundary of a pack is written as ever
+        for (const auto kernel : {norm_kernels().layer_norm[1], norm_kernels().rms_norm[1]}) {
+          NormRows n{.gamma = gamma.data(), .y = plain.data(), .cols = cols, .epsilon = 1e-5};
+          n.terms[0] = {x.data(), cols};
+          kernel(n, 0, 3);
+          n.y = streamed + shift;
+          n.stream = true;
+          kernel(n, 0, 3);
+          for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(plain[i], streamed[i + static_cast<std::size_t>(shift)]);
+        }
+      }
+    }
+  });
 }
 
 TEST(NormSteps, RunTheCasesOfTheirOps) {

@@ -119,6 +119,23 @@ TEST(SoftmaxKernel, ARowDoesNotDependOnTheOthersOrOnItsPlace) {
   });
 }
 
+TEST(SoftmaxKernel, StreamedRowsHaveTheSameBits) {
+  at_every_level([] {
+    for (const std::size_t cols : {1u, 16u, 33u, 64u, 4096u, 4112u}) {
+      for (const std::size_t shift : {0u, 1u}) {  // a result off the boundary of a pack is written as ever
+        const std::vector<float> x = random_row(3 * cols, 10, 5), want = run(x, 3);
+        std::vector<float> memory(x.size() + 17 + shift);
+        const auto past = reinterpret_cast<std::uintptr_t>(memory.data()) % 64 / sizeof(float);
+        float* y = memory.data() + (past == 0 ? 0 : 16 - past) + shift;
+        softmax_kernels().rows_streamed(x.data(), y, 3, static_cast<long>(cols));
+        for (std::size_t i = 0; i < x.size(); ++i) {
+          ASSERT_EQ(std::bit_cast<std::uint32_t>(y[i]), std::bit_cast<std::uint32_t>(want[i])) << cols << " " << i;
+        }
+      }
+    }
+  });
+}
+
 TEST(SoftmaxKernel, NoRowsAndNoColumnsDoNothing) {
   at_every_level([] {
     float guard = 5;

@@ -39,7 +39,7 @@ std::optional<Step> make_step(const StepArgs& n, const NormParts& p) {
   const auto axis = static_cast<std::size_t>(t.axis(attrs.axis));
   const Dim cols = product(std::span(t.dims).subspan(axis)), width = max(cols, 1);
   StepBuilder s(std::string(p.terms.size() > 1 ? "add_" : "") + std::string(p.norm->op->name()));
-  const auto row = s.dim(cols);
+  const auto row = s.dim(cols), bytes = s.dim(t.plane_bytes(0));
   std::vector<Term> terms;
   for (const Slot* x : p.terms) terms.push_back({s.read<std::byte>(*x), s.dim(x->type.dims == t.dims ? cols : Dim(0))});
   std::optional<Token<std::byte, Access::read>> gamma, beta;
@@ -62,8 +62,10 @@ std::optional<Step> make_step(const StepArgs& n, const NormParts& p) {
                                .y = m[y].data(),
                                .cols = d[row],
                                .epsilon = epsilon};
+                 rows.stream = d[bytes] >= streamed_bytes;
                  for (std::size_t i = 0; i < terms.size(); ++i) {
                    rows.terms[i] = {m[terms[i].data].data(), d[terms[i].stride]};
+                   if (rows.terms[i].data == rows.y) rows.stream = false;
                  }
                  kernel(rows, r.begin, r.end);
                });

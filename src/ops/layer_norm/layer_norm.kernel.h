@@ -22,6 +22,7 @@ struct NormRows {
   void* y = nullptr;            // [rows, cols]; `sum` and `y` may be a dense term, but not each other
   long cols = 0;
   double epsilon = 0;
+  bool stream = false;  // y is written past the caches, where its rows allow it; it is no term then
 };
 
 struct NormKernels {

@@ -67,8 +67,16 @@ static RowSums sum_row(Index cols, F pack) {
 template <class T, int terms>
 struct Row {
   const T* at[terms];
+  Index stride[terms];
   Row(const NormRows& n, Index r) {
-    for (int i = 0; i < terms; ++i) at[i] = static_cast<const T*>(n.terms[i].data) + r * n.terms[i].stride;
+    for (int i = 0; i < terms; ++i) {
+      at[i] = static_cast<const T*>(n.terms[i].data) + r * n.terms[i].stride;
+      stride[i] = n.terms[i].stride;
+    }
+  }
+  /// Asks for the next row, in case that it comes from memory.
+  void fetch_next(Index c) const {
+    for (int i = 0; i < terms; ++i) __builtin_prefetch(at[i] + stride[i] + c, 0, 2);
   }
   F32 pack(Index c, Index n) const {
     F32 x = load_some(at[0] + c, n);
@@ -93,8 +101,8 @@ struct Moments {
 };
 
 /// `one_of` is 1 / cols. The mean need only be near for the differences to keep their digits: their own mean is the
-/// rest.
-template <bool centre, bool wide, class T, int terms>
+/// rest. In the second pass the memory has nothing to do: with `fetches` the next row comes.
+template <bool centre, bool wide, bool fetches, class T, int terms>
 static Moments moments(const Row<T, terms>& row, Index cols, double one_of) {
   if constexpr (!centre) {
     const auto square = sum_row<false, true, wide>(cols, [&](Index c, Index k) { return row.pack(c, k); }).square;
@@ -102,8 +110,10 @@ static Moments moments(const Row<T, terms>& row, Index cols, double one_of) {
   } else {
     const double sum = sum_row<true, false, wide>(cols, [&](Index c, Index k) { return row.pack(c, k); }).plain;
     Moments m{.near = static_cast<float>(sum * one_of)};
-    const RowSums around = sum_row<true, true, wide>(
-        cols, [&, near = splat(m.near)](Index c, Index k) { return first_lanes(row.pack(c, k) - near, k); });
+    const RowSums around = sum_row<true, true, wide>(cols, [&, near = splat(m.near)](Index c, Index k) {
+      if (fetches) row.fetch_next(c);
+      return first_lanes(row.pack(c, k) - near, k);
+    });
     const double rest = around.plain * one_of;
     m.rest = static_cast<float>(rest);
     m.square = around.square * one_of - rest * rest;
@@ -114,10 +124,16 @@ static Moments moments(const Row<T, terms>& row, Index cols, double one_of) {
 /// Squares in f32 that overflow, or that are small enough to lose digits, are summed in f64.
 static bool in_range(double square) { return square > 0x1p-96 && square < 0x1p120; }
 
-template <class T, int terms, bool centre>
+static void stream_pack(float* p, F32 a) { stream(p, a); }
+template <class T>
+static void stream_pack(T* p, F32 a) {
+  store(p, a);
+}
+
+template <class T, int terms, bool centre, bool streams>
 static void norm_row(const NormRows& n, const Row<T, terms>& row, double one_of, T* kept, T* y) {
-  Moments m = moments<centre, false>(row, n.cols, one_of);
-  if (!in_range(m.square)) m = moments<centre, true>(row, n.cols, one_of);
+  Moments m = moments<centre, false, streams>(row, n.cols, one_of);
+  if (!in_range(m.square)) m = moments<centre, true, streams>(row, n.cols, one_of);
   const auto scale = static_cast<float>(1 / __builtin_sqrt(m.square + n.epsilon));
   // 0 minus, so that an element at the mean becomes 0, not -0.
   const F32 near = splat(m.near), by = splat(scale), rest = splat(0.0f - m.rest * scale);
@@ -131,17 +147,24 @@ static void norm_row(const NormRows& n, const Row<T, terms>& row, double one_of,
       z = z * load_some(gamma + c, k);
     }
     if (kept) store_some(kept + c, x, k);
-    store_some(y + c, z, k);
+    streams ? stream_pack(y + c, z) : store_some(y + c, z, k);
   });
 }
 
 template <class T, int terms, bool centre>
 static void norm_terms(const NormRows& n, Index begin, Index end) {
   const double one_of = 1 / static_cast<double>(n.cols);
-  for (Index r = begin; r < end; ++r) {
-    T* sum = n.sum ? static_cast<T*>(n.sum) + r * n.cols : nullptr;
-    norm_row<T, terms, centre>(n, Row<T, terms>(n, r), one_of, sum, static_cast<T*>(n.y) + r * n.cols);
+  const auto rows = [&](auto norm_one) {
+    for (Index r = begin; r < end; ++r) {
+      T* sum = n.sum ? static_cast<T*>(n.sum) + r * n.cols : nullptr;
+      norm_one(n, Row<T, terms>(n, r), one_of, sum, static_cast<T*>(n.y) + r * n.cols);
+    }
+  };
+  if (sizeof(T) != sizeof(float) || !n.stream || !may_stream(n.y, n.cols)) {
+    return rows(norm_row<T, terms, centre, false>);
   }
+  rows(norm_row<T, terms, centre, true>);
+  stream_end();
 }
 
 template <class T, bool centre>

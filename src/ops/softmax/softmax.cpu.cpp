@@ -21,13 +21,19 @@ Step over_rows(StepBuilder s, const StepArgs& n, const SoftmaxOver& kernel) {
   const auto x = s.read<std::byte>(n.in[0]);
   const auto y = s.write<std::byte>(n.out[0]);
   s.may_overwrite(y, x);
-  const auto cols = s.dim(t.dim(-1));
+  const auto cols = s.dim(t.dim(-1)), all = s.dim(t.count());
   const Index bytes = bits(t.dtype) / 8;
+  const auto stream = kernel.rows == softmax_kernels().softmax[static_cast<std::size_t>(DType::f32)].rows
+                          ? softmax_kernels().rows_streamed
+                          : nullptr;
   const Dim width = max(t.dim(-1), 1);
   return s.run(floordiv(t.count(), width), ceildiv(4096, width),
                [=, run = kernel.rows](const Memory& m, const DimValues& d, Range r) {
                  const Index c = d[cols], first = r.begin * c * bytes;
-                 run(m[x].data() + first, m[y].data() + first, r.end - r.begin, c);
+                 const std::byte* from = m[x].data() + first;
+                 std::byte* to = m[y].data() + first;
+                 const bool large = stream && d[all] * bytes >= streamed_bytes && from != to;
+                 (large ? stream : run)(from, to, r.end - r.begin, c);
                });
 }
 

@@ -18,6 +18,8 @@ struct SoftmaxOver {
 struct SoftmaxKernels {
   /// SoftmaxOver::rows for f32.
   void (*rows_f32)(const float* x, float* y, long rows, long cols);
+  /// The same bits, written past the caches where rows allow it; x and y do not overlap.
+  void (*rows_streamed)(const void* x, void* y, long rows, long cols);
   /// By element type: f64, f32, f16, bf16.
   SoftmaxOver softmax[4], log_softmax[4];
 };

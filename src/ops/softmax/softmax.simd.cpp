@@ -59,6 +59,25 @@ static void rows_f32(const float* x, float* y, Index rows, Index cols) {
   }
 }
 
+// The exponentials of a row wait in the nearest cache; while they are computed, the next row comes.
+static void rows_streamed(const void* from, void* to, Index rows, Index cols) {
+  constexpr Index longest = 4096, lanes = F32::lanes;
+  const auto* x = static_cast<const float*>(from);
+  auto* y = static_cast<float*>(to);
+  if (cols > longest || !may_stream(y, cols)) return rows_f32(x, y, rows, cols);
+  alignas(sizeof(F32)) float row[longest];
+  for (Index r = 0; r < rows; ++r, x += cols, y += cols) {
+    const float* next = r + 1 < rows ? x + cols : x;
+    const float sum = row_sum(x, cols, row_max(x, cols), [&](Index c, F32 e, Index) {
+      __builtin_prefetch(next + c, 0, 2);
+      store(row + c, e);
+    });
+    const F32 share = splat(1.0f / sum);
+    for (Index c = 0; c < cols; c += lanes) stream(y + c, load(row + c) * share);
+  }
+  stream_end();
+}
+
 template <class T, bool logarithm>
 static void rows_of(const void* from, void* to, Index rows, Index cols) {
   const T* x = static_cast<const T*>(from);
@@ -176,6 +195,7 @@ static void columns_f64(const void* x, void* y, Index rows, Index cols, Index be
 
 const SoftmaxKernels softmax_kernels{
     .rows_f32 = rows_f32,
+    .rows_streamed = rows_streamed,
     .softmax = {{rows_f64<false>, columns_f64<false>},
                 {plain_rows_f32, columns_of<float, false>},
                 {rows_of<StoredF16, false>, columns_of<StoredF16, false>},
