@@ -9,7 +9,8 @@
 
 namespace rlx {
 
-/// `rows` times `columns` elements in storage, row after row, one address a plane. `columns` is a multiple of the block.
+/// `rows` times `columns` elements in storage, row after row, one address a plane. `columns` is a multiple of the
+/// block.
 struct EncodedRows {
   std::span<const std::byte* const> planes;
   Index rows = 0, columns = 0;

@@ -1,0 +1,80 @@
+// Blocks of 32 codes of 4, 5 or 8 bits with an f16 scale and, in some, an f16 minimum.
+#include <array>
+#include <cmath>
+
+#include "codecs/block_format.h"
+#include "codecs/write.h"
+
+namespace rlx {
+
+namespace {
+
+// Of two halves of a block, the codes of one lie in the low bits of 16 bytes, those of the other in the high bits.
+constexpr int half = 16;
+
+struct Q4_0 {
+  static constexpr std::string_view name = "q4_0";
+  static constexpr Index elements = 32, bytes = 18;
+
+  static void decode(const std::uint8_t* block, float* to) {
+    const float d = half_at(block);
+    const std::uint8_t* q = block + 2;
+    for (int i = 0; i < half; ++i) to[i] = static_cast<float>((q[i] & 15) - 8) * d;
+    for (int i = 0; i < half; ++i) to[half + i] = static_cast<float>((q[i] >> 4) - 8) * d;
+  }
+
+  static void encode(const float* from, const float*, std::uint8_t* block) {
+    // The code furthest from 0 is -8, so the element furthest from 0 gets it.
+    float extreme = 0;
+    for (int i = 0; i < elements; ++i) extreme = std::fabs(from[i]) > std::fabs(extreme) ? from[i] : extreme;
+    const float d = put_half(extreme / -8, block);
+    const float inverse = d == 0 ? 0 : 1 / d;
+    for (int i = 0; i < half; ++i) {
+      const int low = nearest_within(from[i] * inverse, -8, 7) + 8;
+      const int high = nearest_within(from[half + i] * inverse, -8, 7) + 8;
+      block[2 + i] = static_cast<std::uint8_t>(low | high << 4);
+    }
+  }
+};
+
+struct Q4_1 {
+  static constexpr std::string_view name = "q4_1";
+  static constexpr Index elements = 32, bytes = 20;
+
+  static void decode(const std::uint8_t* block, float* to) {
+    const float d = half_at(block), m = half_at(block + 2);
+    const std::uint8_t* q = block + 4;
+    for (int i = 0; i < half; ++i) to[i] = static_cast<float>(q[i] & 15) * d + m;
+    for (int i = 0; i < half; ++i) to[half + i] = static_cast<float>(q[i] >> 4) * d + m;
+  }
+};
+
+struct Q8_0 {
+  static constexpr std::string_view name = "q8_0";
+  static constexpr Index elements = 32, bytes = 34;
+
+  static void decode(const std::uint8_t* block, float* to) {
+    const float d = half_at(block);
+    for (int i = 0; i < elements; ++i) to[i] = static_cast<float>(static_cast<std::int8_t>(block[2 + i])) * d;
+  }
+
+  static void encode(const float* from, const float*, std::uint8_t* block) {
+    float largest = 0;
+    for (int i = 0; i < elements; ++i) largest = std::max(largest, std::fabs(from[i]));
+    const float d = put_half(largest / 127, block);
+    const float inverse = d == 0 ? 0 : 1 / d;
+    for (int i = 0; i < elements; ++i) {
+      block[2 + i] = static_cast<std::uint8_t>(nearest_within(from[i] * inverse, -127, 127));
+    }
+  }
+};
+
+constexpr std::string_view source = "GGUF file format, ggml";
+constexpr std::array codecs{block_codec<Q4_0>(source), block_codec<Q4_1>(source), block_codec<Q8_0>(source)};
+
+}  // namespace
+
+std::span<const Codec> blocks32_codecs();
+std::span<const Codec> blocks32_codecs() { return codecs; }
+
+}  // namespace rlx
