@@ -39,6 +39,13 @@ void all_to_wide(const float* sums, const float* bias, float* to, Index n) {
   }
 }
 
+// A sum, rounded; the first n lanes are wanted.
+template <class Stored>
+void one_to(F32 sum, Bits16* to, Index n) {
+  auto* const halves = reinterpret_cast<Stored*>(to);
+  n >= F32::lanes ? store(halves, sum) : store(halves, sum, n);
+}
+
 // What both halves have in common: sums in f32.
 struct Half : FloatTile {
   using P = F32;
@@ -65,6 +72,7 @@ struct Widened : Half {
     for (; k + F32::lanes <= n; k += F32::lanes) store(to + k, load(a + k));
     for (; k < n; ++k) to[k] = from<Stored>(a[k]);
   }
+  static void round(F32 sum, Bits16* to, Index n) { one_to<Stored>(sum, to, n); }
   static void results(const float* sums, const float* bias, Bits16* to, Index n) { all_to<Stored>(sums, bias, to, n); }
   static void wide_results(const float* sums, const float* bias, float* to, Index n) {
     all_to_wide<Stored>(sums, bias, to, n);
@@ -113,6 +121,7 @@ struct Bf16 : Half {
   static F32 multiply_add(Pairs x, Pairs y, F32 sum) {
     return {_mm512_dpbf16_ps(sum.v, reinterpret_cast<__m512bh>(x.v), reinterpret_cast<__m512bh>(y.v))};
   }
+  static void round(F32 sum, Bits16* to, Index n) { one_to<StoredBF16>(sum, to, n); }
   static void results(const float* sums, const float* bias, Bits16* to, Index n) {
     all_to<StoredBF16>(sums, bias, to, n);
   }

@@ -15,7 +15,8 @@
 //   splat(const Left*), load(const Right*), multiply_add(x, y, sum), result(Sum)
 // It may have in_place(row_stride, inner): whether rows are such that Left can be read where the elements are; else
 // that is so unless copies_left. And it may have faster forms of: left_row(in, n, Left*) for n adjacent elements,
-// results(sums, bias or null, to, n) and, where results are halves, wide_results(sums, bias, float* to, n) for n sums.
+// round(sum, to, n) for a pack of which the first n results are wanted, results(sums, bias or null, to, n) and, where
+// results are halves, wide_results(sums, bias, float* to, n) for n sums.
 #pragma once
 
 #include "ops/matmul/matmul.kernel.h"
@@ -34,7 +35,7 @@ template <class E>
 struct Blocks {
   static constexpr Index width = E::vectors * E::P::lanes;
   static constexpr Index rows = 72;
-  static constexpr Index steps = 1536 / Index{sizeof(typename E::Left)};
+  static constexpr Index steps = 2048 / Index{sizeof(typename E::Left)};
   static constexpr Index columns = 512 / Index{sizeof(typename E::Sum)};
   static_assert(columns % width == 0);
 };
@@ -54,7 +55,16 @@ struct Tile {
   /// What is wanted next in the cache, and how far each step goes through it.
   const char* ahead;
   Index ahead_step;
+  /// Where the sums go behind the last step, rounded in registers; null: to c.
+  typename E::Out* out = nullptr;
+  Index out_row = 0;
+  /// What they become once they stand in c, strip by strip; null: nothing yet. Place of the first sum.
+  const MatmulArgs* to = nullptr;
+  Index row = 0, column = 0;
 };
+
+template <class E>
+void hand_over(const MatmulArgs& m, const typename E::Sum* sums, Index row, Index rows, Index column, Index columns);
 
 /// Whether a bias is added to sums in registers, or to results on their way out.
 template <class E>
@@ -75,6 +85,66 @@ inline __attribute__((always_inline)) void add_bias(const Tile<E>& t, typename E
   }
 }
 
+// sums[R][V packs] before the first step of a tile.
+template <class E, int R, int V, bool whole>
+inline __attribute__((always_inline)) void begin_sums(const Tile<E>& t, typename E::P (&sum)[R][V]) {
+  using P = typename E::P;
+  const typename E::Sum* c = t.c;
+  if (t.first) {
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i, c += t.c_row) {
+#pragma GCC unroll 16
+      for (int j = 0; j < V; ++j) {
+        // Results may have to come from memory before they are written.
+        if constexpr (E::sums_are_results) __builtin_prefetch(c + j * P::lanes, 1);
+        sum[i][j] = P{};
+      }
+    }
+    return;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i, c += t.c_row) {
+#pragma GCC unroll 16
+    for (int j = 0; j < V; ++j) {
+      const Index n = t.columns - j * P::lanes;
+      sum[i][j] = whole || n >= P::lanes ? load(c + j * P::lanes) : load_first<P>(c + j * P::lanes, n);
+    }
+  }
+}
+
+// sums[R][V packs] behind the last step of a tile.
+template <class E, int R, int V, bool whole>
+inline __attribute__((always_inline)) void end_sums(const Tile<E>& t, const typename E::P (&sum)[R][V]) {
+  using P = typename E::P;
+  typename E::Sum* c = t.c;
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i, c += t.c_row) {
+#pragma GCC unroll 16
+    for (int j = 0; j < V; ++j) {
+      const Index n = t.columns - j * P::lanes;
+      if (whole || n >= P::lanes) {
+        store(c + j * P::lanes, sum[i][j]);
+      } else {
+        store_first(c + j * P::lanes, sum[i][j], n);
+      }
+    }
+  }
+}
+
+template <class E>
+inline constexpr bool rounds = requires { &E::round; };
+
+// sums[R][V packs] as results.
+template <class E, int R, int V>
+inline __attribute__((always_inline)) void round_sums(const Tile<E>& t, const typename E::P (&sum)[R][V]) {
+  typename E::Out* out = t.out;
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i, out += t.out_row) {
+#pragma GCC unroll 16
+    for (int j = 0; j < V; ++j) E::round(sum[i][j], out + j * E::P::lanes, t.columns - j * E::P::lanes);
+  }
+}
+
 // sums[R][V packs] = (first ? 0 : c) + sum over steps [+ bias]; packs beyond a panel's width read the next panels.
 template <class E, int R, int V>
 [[gnu::noinline]] void run_tile(const Tile<E>& t) {
@@ -82,26 +152,15 @@ template <class E, int R, int V>
   constexpr Index lanes = P::lanes;
   P sum[R][V];
   const bool whole = t.columns >= V * lanes;
-#pragma GCC unroll 16
-  for (int i = 0; i < R; ++i) {
-#pragma GCC unroll 16
-    for (int j = 0; j < V; ++j) {
-      const typename E::Sum* const c = t.c + i * t.c_row + j * lanes;
-      const Index n = t.columns - j * lanes;
-      if (t.first) {
-        __builtin_prefetch(c, 1);  // results may have to come from memory before they are written
-        sum[i][j] = P{};
-      } else {
-        sum[i][j] = whole || n >= lanes ? load(c) : load_first<P>(c, n);
-      }
-    }
-  }
+  whole ? begin_sums<E, R, V, true>(t, sum) : begin_sums<E, R, V, false>(t, sum);
   const typename E::Left* a = t.a;
   const typename E::Right* b = t.b;
   const char* ahead = t.ahead;
   const Index ahead_step = t.ahead_step;
   const Index a_row = t.a_row, a_step = t.a_step, b_step = t.b_step, b_panel = t.b_panel;
-  for (Index k = t.steps; k > 0; --k, a += a_step, b += b_step) {
+  // Two addresses and one stride reach all rows: more would not stay in registers.
+  const typename E::Left* a_low = a + 3 * a_row;
+  for (Index k = t.steps; k > 0; --k, a += a_step, a_low += a_step, b += b_step) {
     __builtin_prefetch(ahead, 0, 2);
     ahead += ahead_step;
     decltype(E::load(b)) y[V];
@@ -109,7 +168,7 @@ template <class E, int R, int V>
     for (int j = 0; j < V; ++j) y[j] = E::load(b + j / E::vectors * b_panel + j % E::vectors * lanes);
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i) {
-      const auto x = E::splat(a + i * a_row);
+      const auto x = E::splat(i < 3 ? a + i * a_row : a_low + (i - 3) * a_row);
 #pragma GCC unroll 16
       for (int j = 0; j < V; ++j) sum[i][j] = E::multiply_add(x, y[j], sum[i][j]);
     }
@@ -117,19 +176,10 @@ template <class E, int R, int V>
   if constexpr (adds_bias<E>) {
     if (t.bias) add_bias<E, R, V>(t, sum);
   }
-#pragma GCC unroll 16
-  for (int i = 0; i < R; ++i) {
-#pragma GCC unroll 16
-    for (int j = 0; j < V; ++j) {
-      typename E::Sum* const c = t.c + i * t.c_row + j * lanes;
-      const Index n = t.columns - j * lanes;
-      if (whole || n >= lanes) {
-        store(c, sum[i][j]);
-      } else {
-        store_first(c, sum[i][j], n);
-      }
-    }
+  if constexpr (rounds<E>) {
+    if (t.out) return round_sums<E, R, V>(t, sum);
   }
+  whole ? end_sums<E, R, V, true>(t, sum) : end_sums<E, R, V, false>(t, sum);
 }
 
 /// Panels that a tile of so many rows takes abreast: few rows alone would wait for the latency of their chains.
@@ -146,15 +196,22 @@ void pick_vectors(const Tile<E>& t, Index vectors) {
   }
 }
 
-// All columns of t, for R rows.
+// All columns of t, for R rows; leaves t as it was. A tile is no value here: a copy would wait until its parts have
+// left the store queue, and so for the sums of the tile before.
 template <class E, int R>
-void run_columns(Tile<E> t) {
+void run_columns(Tile<E>& t) {
   constexpr Index width = Blocks<E>::width, together = abreast<E>(R);
+  if (t.columns <= width) return pick_vectors<E, R, E::vectors>(t, rounded_up(t.columns, E::P::lanes));
+  const auto* const b = t.b;
+  auto* const c = t.c;
+  const auto* const bias = t.bias;
+  auto* const out = t.out;
   const Index columns = t.columns;
   Index j = 0;
   const auto next = [&t](Index by) {
     t.b += by / width * t.b_panel;
     t.c += by;
+    if (t.out) t.out += by;
     if (t.bias) t.bias += by;
   };
   if constexpr (together > 1) {
@@ -169,27 +226,40 @@ void run_columns(Tile<E> t) {
     pick_vectors<E, R, E::vectors>(t, rounded_up(t.columns, E::P::lanes));
     next(width);
   }
+  t.b = b, t.c = c, t.bias = bias, t.out = out, t.columns = columns;
 }
 
 template <class E, int R>
-void pick_rows(const Tile<E>& t, Index rows) {
+void pick_rows(Tile<E>& t, Index rows) {
   if constexpr (R > 0) {
     if (rows == R) return run_columns<E, R>(t);
     pick_rows<E, R - 1>(t, rows);
   }
 }
 
-/// Columns of one panel (or of several, for few rows) by all rows, in strips of nearly equal height.
+/// Columns of one panel (or of several, for few rows) by all rows, in strips of nearly equal height; leaves t as it
+/// was.
 template <class E>
-void run_strips(Tile<E> t, Index rows) {
+void run_strips(Tile<E>& t, Index rows) {
+  const auto* const a = t.a;
+  auto* const c = t.c;
+  const char* const ahead = t.ahead;
+  auto* const out = t.out;
+  const Index row = t.row;
   for (Index strips = rounded_up(rows, E::rows); strips > 0; --strips) {
     const Index height = rounded_up(rows, strips);
     pick_rows<E, E::rows>(t, height);
+    if constexpr (!E::sums_are_results) {
+      if (t.to) hand_over<E>(*t.to, t.c, t.row, height, t.column, t.columns);
+      t.row += height;
+      if (t.out) t.out += height * t.out_row;
+    }
     t.a += height * t.a_row;
     t.c += height * t.c_row;
     t.ahead += t.steps * t.ahead_step;
     rows -= height;
   }
+  t.a = a, t.c = c, t.ahead = ahead, t.out = out, t.row = row;
 }
 
 // --- packing ---
@@ -343,11 +413,24 @@ class Product {
       if constexpr (adds_bias<E>) {
         if (m_.bias.row && k + t.steps == steps) t.bias = static_cast<const Sum*>(m_.bias.row) + column;
       }
+      if (by_strips() && k + t.steps == steps) hand_over_strips(t, row, column);
       take_left(t, row, rows, k);
       run_panels(t, rows, k, steps, column, columns);
       k += t.steps;
     } while (k < steps);
-    if (through_block_) hand_over<E>(m_, sums_, row, rows, column, columns);
+    if (through_block_ && !by_strips()) hand_over<E>(m_, sums_, row, rows, column, columns);
+  }
+
+  // Sums that only have to be rounded leave while they are in the nearest cache.
+  bool by_strips() const { return !E::sums_are_results && !m_.finish.run; }
+
+  void hand_over_strips(Tile<E>& t, Index row, Index column) const {
+    if (rounds<E> && !m_.bias.row) {
+      t.out = static_cast<typename E::Out*>(m_.c) + row * m_.c_row + column;
+      t.out_row = m_.c_row;
+    } else {
+      t.to = &m_, t.row = row, t.column = column;
+    }
   }
 
   // Whether rows whose elements are adjacent are brought into another form.
@@ -386,6 +469,8 @@ class Product {
         const Index whole = columns / B::width * B::width;
         run_wide(t, rows, whole);
         t.c += whole;
+        t.column += whole;
+        if (t.out) t.out += whole;
         if (t.bias) t.bias += whole;
         b += whole;
         columns -= whole;
@@ -399,6 +484,8 @@ class Product {
       t.ahead = reinterpret_cast<const char*>(right_);
       run_strips(t, rows);
       t.c += B::width;
+      t.column += B::width;
+      if (t.out) t.out += B::width;
       if (t.bias) t.bias += B::width;
     }
   }
@@ -412,6 +499,8 @@ class Product {
       t.ahead = reinterpret_cast<const char*>(t.b + t.b_panel);
       run_strips(t, rows);
       t.c += group;
+      t.column += group;
+      if (t.out) t.out += group;
       if (t.bias) t.bias += group;
     }
   }

@@ -158,7 +158,7 @@ class IntegerProduct {
     for (Index i = 0; i < m_.rows; i += block_rows) {
       const Index rows = least(block_rows, m_.rows - i);
       take_row_factors(i, rows);
-      if (steps_ <= block_steps) take_left(i, rows, 0, steps_);
+      if (steps_ <= block_steps && !in_place()) take_left(i, rows, 0, steps_);
       for (Index j = 0; j < m_.columns; j += block_columns) run_block(i, rows, j, least(block_columns, m_.columns - j));
     }
   }
@@ -172,7 +172,8 @@ class IntegerProduct {
                   .to = sums_,
                   .to_row = sums_row,
                   .column_sums = column_sums_,
-                  .row_factors = row_factors_};
+                  .row_factors = row_factors_,
+                  .corrected = corrected_};
     if (!m_.finish.run) {
       t.to = static_cast<Bits32*>(m_.c) + row * m_.c_row + column;
       t.to_row = m_.c_row;
@@ -187,8 +188,13 @@ class IntegerProduct {
       t.steps = least(block_steps, steps_ - k);
       t.first = k == 0;
       t.last = k + t.steps == steps_;
-      t.a_row = t.steps;
-      if (steps_ > block_steps) take_left(row, rows, k, t.steps);
+      if (in_place()) {
+        t.a = reinterpret_cast<const Bits32*>(static_cast<const Bits8*>(m_.a) + row * m_.a_row) + k;
+        t.a_row = m_.a_row / step;
+      } else {
+        t.a_row = t.steps;
+        if (steps_ > block_steps) take_left(row, rows, k, t.steps);
+      }
       run_panels(t, rows, k, column, columns);
       k += t.steps;
     } while (k < steps_);
@@ -208,8 +214,16 @@ class IntegerProduct {
   // Moving an operand by 128 and the zero points of rows change sums by a multiple of the column's sum.
   void take_row_factors(Index row, Index rows) {
     const auto* const zeros = static_cast<const Bits8*>(m_.row_zeros);
-    for (Index i = 0; i < rows; ++i)
+    corrected_ = false;
+    for (Index i = 0; i < rows; ++i) {
       row_factors_[i] = E::correction(m_.a_signed) - (zeros ? number(zeros[row + i], m_.a_signed) : 0);
+      corrected_ = corrected_ || row_factors_[i] != 0;
+    }
+  }
+
+  // Whether the left operand is read where it lies, four elements a word, wherever they lie.
+  bool in_place() const {
+    return step == 4 && m_.a_inner == 1 && E::flip(m_.a_signed) == 0 && m_.a_row % step == 0 && m_.inner % step == 0;
   }
 
   void take_left(Index row, Index rows, Index k, Index steps) {
@@ -270,6 +284,7 @@ class IntegerProduct {
   alignas(64) Bits32 sums_[block_rows * sums_row];
   alignas(64) Bits32 column_sums_[block_columns];
   Bits32 row_factors_[block_rows];
+  bool corrected_ = false;
 };
 
 void multiply(const IntegerArgs& m) {

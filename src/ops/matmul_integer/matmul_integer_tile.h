@@ -22,6 +22,13 @@ inline F32 to_f32(Words s) {
 }
 inline F32 as_floats(Words s) { return {reinterpret_cast<decltype(F32::v)>(s.v)}; }
 
+/// The word at an address that need not be one of a word.
+inline Words splat_word(const Bits32* p) {
+  Bits32 word;
+  __builtin_memcpy(&word, reinterpret_cast<const char*>(p), sizeof word);
+  return splat_bits(word);
+}
+
 /// One tile or a strip of them. All vectors over columns count from the first column of the tile.
 struct IntegerTile {
   const Bits32* a;  // [rows][a_row], one word a step
@@ -38,6 +45,7 @@ struct IntegerTile {
   Index to_row;
   const Bits32* column_sums;
   const Bits32* row_factors;  // of the columns' sums: what is added to the sums of a row
+  bool corrected;             // not all of them are 0
   const float *row, *column, *bias;
 };
 
@@ -54,7 +62,7 @@ inline __attribute__((always_inline)) void prefetch_results(const IntegerTile& t
 }
 
 // Results of a tile. Lanes beyond the last column are computed from what lies there, and not stored.
-template <int R, int V, bool scaled, bool whole>
+template <int R, int V, bool scaled, bool corrected, bool whole>
 inline __attribute__((always_inline)) void finish_tile(const IntegerTile& t, const Words (&sum)[R][V]) {
   constexpr Index lanes = Words::lanes;
   const F32 zero = splat(0.0f);
@@ -62,13 +70,13 @@ inline __attribute__((always_inline)) void finish_tile(const IntegerTile& t, con
 #pragma GCC unroll 16
   for (int j = 0; j < V; ++j) {
     const Index at = j * lanes, n = t.columns - at;
-    const Words column = load_bits(t.column_sums + at);
+    const Words column = corrected ? load_bits(t.column_sums + at) : Words{};
     const F32 by = scaled ? factors(t.column + at, n) : zero;
     const F32 bias = scaled && t.bias ? factors(t.bias + at, n) : zero;
     float* to = static_cast<float*>(t.to) + at;
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i, to += t.to_row) {
-      const Words all{sum[i][j].v + column.v * splat_bits(t.row_factors[i]).v};
+      const Words all{corrected ? sum[i][j].v + column.v * splat_bits(t.row_factors[i]).v : sum[i][j].v};
       F32 y = as_floats(all);
       if constexpr (scaled) {
         y = to_f32(all) * splat(t.row[i]) * by;
@@ -104,7 +112,9 @@ template <class E, int R, int V>
   const Bits32 *a = t.a, *b = t.b;
   const char* ahead = t.ahead;
   const Index a_row = t.a_row, b_panel = t.b_panel, ahead_step = t.ahead_step;
-  for (Index k = t.steps; k > 0; --k, ++a, b += width) {
+  // Two addresses and one stride reach all rows: more would not stay in registers.
+  const Bits32* a_low = a + 3 * a_row;
+  for (Index k = t.steps; k > 0; --k, ++a, ++a_low, b += width) {
     __builtin_prefetch(ahead, 0, 2);
     ahead += ahead_step;
     Words y[V];
@@ -112,7 +122,7 @@ template <class E, int R, int V>
     for (int j = 0; j < V; ++j) y[j] = load_bits(b + j / E::vectors * b_panel + j % E::vectors * lanes);
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i) {
-      const Words x = splat_bits(a[i * a_row]);
+      const Words x = splat_word(i < 3 ? a + i * a_row : a_low + (i - 3) * a_row);
 #pragma GCC unroll 16
       for (int j = 0; j < V; ++j) sum[i][j] = E::multiply_add(x, y[j], sum[i][j]);
     }
@@ -124,10 +134,12 @@ template <class E, int R, int V>
 #pragma GCC unroll 16
       for (int j = 0; j < V; ++j) store(t.sums + i * t.sums_row + j * lanes, sum[i][j]);
     }
+  } else if (!t.corrected && !t.row && whole) {
+    finish_tile<R, V, false, false, true>(t, sum);
   } else if (t.row) {
-    whole ? finish_tile<R, V, true, true>(t, sum) : finish_tile<R, V, true, false>(t, sum);
+    whole ? finish_tile<R, V, true, true, true>(t, sum) : finish_tile<R, V, true, true, false>(t, sum);
   } else {
-    whole ? finish_tile<R, V, false, true>(t, sum) : finish_tile<R, V, false, false>(t, sum);
+    whole ? finish_tile<R, V, false, true, true>(t, sum) : finish_tile<R, V, false, true, false>(t, sum);
   }
 }
 
@@ -154,10 +166,35 @@ inline void move_columns(IntegerTile& t, Index by, Index width) {
   if (t.bias) t.bias += by;
 }
 
-// All columns of t, for R rows.
+/// A tile's places along the columns, to come back to.
+struct IntegerColumns {
+  const Bits32* b;
+  Bits32* sums;
+  void* to;
+  const Bits32* column_sums;
+  const float *column, *bias;
+  Index columns;
+  explicit IntegerColumns(const IntegerTile& t)
+      : b(t.b),
+        sums(t.sums),
+        to(t.to),
+        column_sums(t.column_sums),
+        column(t.column),
+        bias(t.bias),
+        columns(t.columns) {}
+  void back(IntegerTile& t) const {
+    t.b = b, t.sums = sums, t.to = to, t.column_sums = column_sums, t.column = column, t.bias = bias;
+    t.columns = columns;
+  }
+};
+
+// All columns of t, for R rows; leaves t as it was. A tile is no value here: a copy would wait until its parts have
+// left the store queue, and so for the sums of the tile before.
 template <class E, int R>
-void run_integer_columns(IntegerTile t) {
+void run_integer_columns(IntegerTile& t) {
   constexpr Index width = E::vectors * Words::lanes, together = panels_abreast<E>(R);
+  if (t.columns <= width) return pick_packs<E, R, E::vectors>(t, rounded_up(t.columns, Words::lanes));
+  const IntegerColumns start(t);
   Index left = t.columns;
   t.columns = together * width;
   if constexpr (together > 1) {
@@ -171,19 +208,26 @@ void run_integer_columns(IntegerTile t) {
     pick_packs<E, R, E::vectors>(t, rounded_up(t.columns, Words::lanes));
     move_columns(t, width, width);
   }
+  start.back(t);
 }
 
 template <class E, int R>
-void pick_integer_rows(const IntegerTile& t, Index rows) {
+void pick_integer_rows(IntegerTile& t, Index rows) {
   if constexpr (R > 0) {
     if (rows == R) return run_integer_columns<E, R>(t);
     pick_integer_rows<E, R - 1>(t, rows);
   }
 }
 
-/// Columns of one panel (or of several, for few rows) by all rows, in strips of nearly equal height.
+/// Columns of one panel (or of several, for few rows) by all rows, in strips of nearly equal height; leaves t as it
+/// was.
 template <class E>
-void run_integer_strips(IntegerTile t, Index rows) {
+void run_integer_strips(IntegerTile& t, Index rows) {
+  const Bits32* const a = t.a;
+  Bits32* const sums = t.sums;
+  void* const to = t.to;
+  const Bits32* const factors = t.row_factors;
+  const float* const row = t.row;
   for (Index strips = rounded_up(rows, E::rows); strips > 0; --strips) {
     const Index height = rounded_up(rows, strips);
     pick_integer_rows<E, E::rows>(t, height);
@@ -195,6 +239,7 @@ void run_integer_strips(IntegerTile t, Index rows) {
     if (t.row) t.row += height;
     rows -= height;
   }
+  t.a = a, t.sums = sums, t.to = to, t.row_factors = factors, t.row = row;
 }
 
 }  // namespace rlx::RLX_LEVEL
