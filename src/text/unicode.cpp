@@ -80,6 +80,17 @@ bool is_valid_utf8(std::string_view text) {
   return true;
 }
 
+bool may_become_character(std::string_view bytes) {
+  if (bytes.empty() || bytes.size() > 3) return false;
+  const unsigned char lead = byte_at(bytes, 0);
+  if (lead < 0xC2 || lead > 0xF4) return false;
+  const std::size_t size = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  if (bytes.size() >= size) return false;
+  std::size_t at = 0;
+  next_code_point(bytes, at);
+  return at == bytes.size();
+}
+
 std::string replace_invalid_utf8(std::string_view text) {
   std::string out;
   out.reserve(text.size());

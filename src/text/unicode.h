@@ -24,6 +24,9 @@ void append_utf8(std::string& out, char32_t c);
 /// Whether all bytes are UTF-8: no surrogates, no overlong forms, nothing above U+10FFFF.
 bool is_valid_utf8(std::string_view text);
 
+/// Whether these bytes, which are no whole character, are the start of one.
+bool may_become_character(std::string_view bytes);
+
 /// The text with bytes that are not UTF-8 replaced by U+FFFD.
 std::string replace_invalid_utf8(std::string_view text);
 

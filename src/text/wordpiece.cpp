@@ -45,6 +45,7 @@ void WordPieceTokenizer::fill_pieces(const WordPieceSpec& spec) {
 // A token of the vocab keeps its id; others count on from the vocab's size.
 void WordPieceTokenizer::fill_added(const WordPieceSpec& spec) {
   Index next = static_cast<Index>(spec.vocab.size());
+  std::vector<AddedToken> raw, normalized;
   for (std::size_t i = 0; i < spec.added.size(); ++i) {
     AddedToken token = spec.added[i];
     const std::optional<Index> known = heads_.find(token.content);
@@ -53,14 +54,10 @@ void WordPieceTokenizer::fill_added(const WordPieceSpec& spec) {
             known ? " as in the vocab" : ", the next after the vocab");
     if (!known) ++next;
     if (token.normalized) token.content = normalize(token.content);
-    (token.normalized ? normalized_ : raw_).tokens.push_back(std::move(token));
+    (token.normalized ? normalized : raw).push_back(std::move(token));
   }
-  for (AddedSet* set : {&raw_, &normalized_}) {
-    std::vector<PieceTable::Piece> pieces;
-    for (std::size_t i = 0; i < set->tokens.size(); ++i)
-      pieces.push_back({set->tokens[i].content, static_cast<Index>(i)});
-    set->table = PieceTable(std::move(pieces), name_ + ": added tokens");
-  }
+  raw_ = AddedTokens(std::move(raw), name_ + ": added tokens");
+  normalized_ = AddedTokens(std::move(normalized), name_ + ": added tokens");
 }
 
 void WordPieceTokenizer::fill_tokens(const WordPieceSpec& spec) {
@@ -88,42 +85,6 @@ std::string WordPieceTokenizer::normalize(std::string_view text) const {
   return normalizer_ ? bert_normalize(text, *normalizer_) : std::string(text);
 }
 
-// Calls `on_text` for the stretches between added tokens and puts out the ids of these. Of the tokens that start at one
-// place the longest counts; one that fails its single_word rule still hides what lies inside it.
-template <class OnText>
-void WordPieceTokenizer::split_added(std::string_view text, const AddedSet& set, Output& out, OnText on_text) {
-  std::size_t done = 0;
-  for (std::size_t at = 0; !set.tokens.empty() && at < text.size() && !out.full();) {
-    const std::optional<PieceTable::Match> match = set.table.longest(text.substr(at));
-    if (!match) {
-      ++at;
-      continue;
-    }
-    const AddedToken& token = set.tokens[static_cast<std::size_t>(match->id)];
-    std::size_t start = at, stop = at + match->bytes;
-    at = stop;
-    if (token.single_word) {
-      std::size_t behind = stop;
-      if (start > 0 && is_word_character(previous_code_point(text, start))) continue;
-      if (stop < text.size() && is_word_character(next_code_point(text, behind))) continue;
-    }
-    if (token.lstrip) {
-      while (start > done && is_white_space(previous_code_point(text, start))) {
-        do {
-          --start;
-        } while ((static_cast<unsigned char>(text[start]) & 0xC0) == 0x80);
-      }
-    }
-    if (token.rstrip) {
-      for (std::size_t next = stop; next < text.size() && is_white_space(next_code_point(text, next));) stop = next;
-    }
-    if (done < start) on_text(text.substr(done, start - done));
-    if (!out.full()) out.ids.push_back(token.id);
-    done = stop;
-  }
-  if (done < text.size() && !out.full()) on_text(text.substr(done));
-}
-
 std::vector<Index> WordPieceTokenizer::encode(std::string_view utf8, const EncodeOptions& options) const {
   const std::size_t around = options.add_special ? before_.size() + after_.size() : 0;
   Output out{{}, std::numeric_limits<std::size_t>::max()};
@@ -135,10 +96,19 @@ std::vector<Index> WordPieceTokenizer::encode(std::string_view utf8, const Encod
   if (options.add_special) out.ids = before_;
   std::string repaired;
   if (!is_valid_utf8(utf8)) utf8 = repaired = replace_invalid_utf8(utf8);
-  split_added(utf8, raw_, out, [&](std::string_view stretch) {
-    const std::string normal = normalize(stretch);
-    split_added(normal, normalized_, out, [&](std::string_view text) { encode_text(text, out); });
-  });
+  const auto on_token = [&](const AddedToken& token) {
+    if (!out.full()) out.ids.push_back(token.id);
+    return !out.full();
+  };
+  const auto on_text = [&](std::string_view text) {
+    encode_text(text, out);
+    return !out.full();
+  };
+  const auto on_stretch = [&](std::string_view stretch) {
+    normalized_.split(normalize(stretch), true, on_text, on_token);
+    return !out.full();
+  };
+  if (!out.full()) raw_.split(utf8, true, on_stretch, on_token);
   if (options.add_special) out.ids.insert(out.ids.end(), after_.begin(), after_.end());
   return std::move(out.ids);
 }

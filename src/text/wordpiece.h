@@ -10,20 +10,11 @@
 #include <vector>
 
 #include "core/index.h"
+#include "text/added_tokens.h"
 #include "text/bert_text.h"
 #include "text/piece_table.h"
 
 namespace rlx {
-
-/// A token that is found in the text before words are split.
-struct AddedToken {
-  std::string content;
-  Index id = 0;
-  bool single_word = false;  // only where no word character touches it
-  bool lstrip = false;       // takes the blanks before it
-  bool rstrip = false;       // takes the blanks behind it
-  bool normalized = false;   // its normalised content is looked for in the normalised text
-};
 
 /// All that defines a WordPiece tokenizer; the loaders fill it from files.
 struct WordPieceSpec {
@@ -81,10 +72,6 @@ class WordPieceTokenizer {
     std::string text;
     Index id;
   };
-  struct AddedSet {
-    std::vector<AddedToken> tokens;
-    PieceTable table;  // ids are positions in `tokens`
-  };
   struct Output {
     std::vector<Index> ids;
     std::size_t most;
@@ -95,8 +82,6 @@ class WordPieceTokenizer {
   void fill_pieces(const WordPieceSpec& spec);
   void fill_added(const WordPieceSpec& spec);
   void check_ids(const WordPieceSpec& spec) const;
-  template <class OnText>
-  static void split_added(std::string_view text, const AddedSet& set, Output& out, OnText on_text);
   void encode_text(std::string_view text, Output& out) const;
   void encode_word(std::string_view word, Output& out) const;
   std::string normalize(std::string_view text) const;
@@ -106,7 +91,7 @@ class WordPieceTokenizer {
   std::vector<Token> tokens_;  // sorted by id
   PieceTable heads_;           // all tokens of the vocab, for the start of a word
   PieceTable tails_;           // those with the continuing prefix, without it
-  AddedSet raw_, normalized_;
+  AddedTokens raw_, normalized_;
   Index unk_ = 0, max_word_characters_ = 0;
   std::vector<Index> before_, after_;
   std::optional<Index> pad_;
