@@ -1,5 +1,5 @@
 // Parts of the kernels of attention: the memory of an item, what positions and the fourth operand hide, a tile of keys
-// and values in memory, scores and their weights. Only attention.simd.cpp includes this.
+// and values in memory, scores and their weights. Only kernels of attention include this.
 #pragma once
 
 #include "core/simd_float.h"
@@ -84,6 +84,7 @@ struct Work {
   alignas(64) Element queries[strip * copied];
   float top[AttentionCall::block_rows];                                     // largest scores so far
   Index query[AttentionCall::block_rows], head[AttentionCall::block_rows];  // of every row
+  const void* from[AttentionCall::block_rows];                              // the query of every row
 };
 
 /// One item: rows [first, first + count) of one head of k and v of one batch.
