@@ -29,12 +29,12 @@ Tensor integers(std::vector<Index> shape, const std::vector<Index>& values) {
 }
 
 // Sequences of given lengths in pages that are dealt at random, and some of their tokens.
-struct Run {
+struct Batch {
   Sizes sizes;
   std::vector<Tensor> in;  // q, keys, values, tables, sequences, positions
 
-  Run(const Sizes& s, const std::vector<Index>& lengths, const std::vector<std::pair<Index, Index>>& tokens,
-      unsigned seed, DType pool = DType::f32)
+  Batch(const Sizes& s, const std::vector<Index>& lengths, const std::vector<std::pair<Index, Index>>& tokens,
+        unsigned seed, DType pool = DType::f32)
       : sizes(s) {
     Index longest = 0, pages = 3;
     for (const Index n : lengths) {
@@ -125,7 +125,7 @@ TEST(BulkPagedAttention, RandomRunsAgainstTheReference) {
       if (round % 4 == 0) a.soft_cap = 5;
       if (round % 5 == 0) a.scale = 0.3;
       const DType pool = round % 2 ? DType::f32 : round % 4 ? DType::f16 : DType::bf16;
-      const Run run(s, lengths, tokens, round, pool);
+      const Batch run(s, lengths, tokens, round, pool);
       const Difference d = compare(run_step(a, run.in), evaluate(graph_with(a, run.in), run.in)[0], relative(2e-5));
       EXPECT_TRUE(d.ok) << "round " << round << " " << d.where;
     }
@@ -140,7 +140,7 @@ TEST(PagedAttention, BitsDependOnTheTokenAlone) {
         const Sizes s{.heads = 6, .kv_heads = 2, .size = 32, .value_size = 32, .page = 16};
         const PagedAttentionAttrs a{.page = 16, .window = window};
         std::vector<std::pair<Index, Index>> tokens = all_of(1, 88, 600);
-        const Run run(s, {40, 600, 7}, tokens, 3, pool);
+        const Batch run(s, {40, 600, 7}, tokens, 3, pool);
         const Tensor chunk = run_step(a, run.in);
         EXPECT_TRUE(identical(chunk, run_step(a, run.in, 1)));
         EXPECT_TRUE(identical(chunk, run_step(a, run.in, 3, true)));
@@ -166,7 +166,7 @@ TEST(PagedAttention, BitsDependOnTheTokenAlone) {
 
 TEST(PagedAttention, OneSequenceIsAttentionWithOffset) {
   const Sizes s{.heads = 4, .kv_heads = 2, .size = 16, .value_size = 8, .page = 8};
-  const Run run(s, {200}, all_of(0, 150, 200), 5);
+  const Batch run(s, {200}, all_of(0, 150, 200), 5);
   std::vector<Index> slots;
   const std::vector<std::int64_t> table = load<std::int64_t>(run.in[3]);
   for (Index p = 0; p < 200; ++p) slots.push_back(table[static_cast<std::size_t>(p / 8)] * 8 + p % 8);
@@ -187,7 +187,7 @@ TEST(PagedAttention, HiddenSlotsHoldAnything) {
   at_every_level([&] {
     for (const DType pool : {DType::f32, DType::f16, DType::bf16}) {
       const Sizes s{.heads = 4, .kv_heads = 2, .size = 16, .value_size = 16, .page = 16};
-      const Run run(s, {100}, {{0, 3}, {0, 50}, {0, 70}, {0, 10}}, 9, pool);
+      const Batch run(s, {100}, {{0, 3}, {0, 50}, {0, 70}, {0, 10}}, 9, pool);
       const PagedAttentionAttrs a{.page = 16, .window = 40};
       const std::vector<std::int64_t> table = load<std::int64_t>(run.in[3]);
       const auto spoilt = [&](Index first, Index end) {
@@ -214,7 +214,7 @@ TEST(PagedAttention, HiddenSlotsHoldAnything) {
 // A slice of one projection is read in place.
 TEST(PagedAttention, ReadsQueriesInPlace) {
   const Sizes s{.heads = 2, .kv_heads = 1, .size = 8, .value_size = 8, .page = 4};
-  const Run run(s, {9}, {{0, 8}, {0, 2}, {0, 5}}, 4);
+  const Batch run(s, {9}, {{0, 8}, {0, 2}, {0, 5}}, 4);
   const Tensor wide = random_tensor({3, 4, 8}, 6, 2);
   std::vector<Tensor> dense = run.in;
   const std::vector<double> all = load<double>(wide);
@@ -228,7 +228,7 @@ TEST(PagedAttention, ReadsQueriesInPlace) {
   EXPECT_TRUE(identical((*run_node(graph_with(a, dense), in, {}))[0], run_step(a, dense)));
 }
 
-void expect_error(const Run& run, std::size_t operand, const std::vector<Index>& values, const std::string& message) {
+void expect_error(const Batch& run, std::size_t operand, const std::vector<Index>& values, const std::string& message) {
   std::vector<Tensor> in = run.in;
   in[operand] = integers(in[operand].shape(), values);
   const PagedAttentionAttrs a{.page = run.sizes.page};
@@ -244,7 +244,7 @@ void expect_error(const Run& run, std::size_t operand, const std::vector<Index>&
 }
 
 TEST(PagedAttention, OutOfRangeIsAnError) {
-  const Run run({.page = 4}, {7, 3}, {{0, 6}, {1, 2}}, 1);  // 6 pages in all
+  const Batch run({.page = 4}, {7, 3}, {{0, 6}, {1, 2}}, 1);  // 6 pages in all
   expect_error(run, 4, {0, 2}, "token 1 is of sequence 2, but there are tables for 2");
   expect_error(run, 4, {-1, 0}, "token 0 is of sequence -1, but there are tables for 2");
   expect_error(run, 5, {8, 0}, "token 0 has position 8, but tables have 2 pages of 4 slots");
