@@ -87,9 +87,9 @@ void bench(const BenchArguments& o) {
       g, {.matmul_dtype = product_type(o.bf16 ? "bf16" : o.precision), .progress = bar.callback()}, {}, &passes);
   const auto compiled = Clock::now();
   const NamedTensors in = complete_inputs(std::move(given), true, g, sizes(o.dims, g), 16);
-  const DimEnv dims = sizes_of(in, g, sizes(o.dims, g));
+  DimEnv dims = sizes_of(in, g, sizes(o.dims, g)), found;
   const auto first = Clock::now();
-  (void)exe.run(in, {.dims = &dims});
+  (void)exe.run(in, {.dims = &dims, .found = &found});
   const double first_run = ms(Clock::now() - first);
   std::vector<double> times;
   std::vector<std::vector<double>> steps;
@@ -102,6 +102,7 @@ void bench(const BenchArguments& o) {
     std::vector<double>& one = steps.emplace_back();
     for (const auto t : step_times) one.push_back(ms(t));
   }
+  dims.merge(found);
   const RunReport r = exe.report(dims);
   const std::vector<double> medians = steps.empty() ? std::vector<double>() : step_medians(r.steps.size(), steps);
   std::string where;

@@ -95,6 +95,7 @@ void Chain::run_part(Run& run, std::size_t part) const {
   std::vector<std::chrono::nanoseconds> times;
   RunOptions options = run.options;
   options.dims = &run.env;
+  options.found = nullptr;
   options.state = e.interface().states.empty() ? nullptr : run.options.state;
   if (options.step_times) options.step_times = &times;
   run.made[part] = e.run_held(in, out, options, run.hold);
@@ -104,6 +105,7 @@ void Chain::run_part(Run& run, std::size_t part) const {
     std::int64_t size = 0;
     std::memcpy(&size, given ? given->data : run.made[part][number].bytes().data(), sizeof size);
     run.env.insert_or_assign(symbol, size);
+    if (run.options.found) run.options.found->insert_or_assign(symbol, size);
   }
 }
 
@@ -145,6 +147,7 @@ std::vector<Tensor> Chain::run(std::span<const BoundInput> inputs, std::span<con
   run.env = bind(run, inputs);
   bind_outputs(run, outputs);
   if (options.step_times) options.step_times->clear();
+  if (options.found) options.found->clear();
   for (std::size_t s = 0; s < parts_.size(); ++s) run_part(run, s);
   return results(run);
 }

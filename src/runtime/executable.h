@@ -41,6 +41,8 @@ struct RunOptions {
   const CancelToken* cancel = nullptr;
   /// Receives the time of every step.
   std::vector<std::chrono::nanoseconds>* step_times = nullptr;
+  /// Receives the sizes that only a run finds (nonzero, unique, ...); report() needs them.
+  DimEnv* found = nullptr;
 };
 
 struct ExecutableOptions {

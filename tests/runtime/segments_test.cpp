@@ -125,6 +125,17 @@ TEST(Segments, OutputsInTheCallersMemoryHaveTheSizeThatIsFound) {
   EXPECT_NE(message([&] { exe.output_shapes(in); }).find("only a run finds size"), std::string::npos);
 }
 
+TEST(Segments, ARunGivesTheSizesThatAReportNeeds) {
+  const Executable exe = compile(positives());
+  DimEnv sizes{{"N", 5}}, found{{"old", 3}};
+  EXPECT_NE(message([&] { (void)exe.report(sizes); }).find("has no value"), std::string::npos);
+  (void)exe.run({{"x", reals({5}, {1, -2, 3, 0, 5})}}, {.found = &found});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.begin()->second, 3);
+  sizes.merge(found);
+  EXPECT_FALSE(exe.report(sizes).steps.empty());
+}
+
 TEST(Segments, StatesAreWrittenAtTheEndOnly) {
   Builder b;
   const Value x = b.input("x", {DType::f32, {4}}), total = b.input("total", {DType::f32, {}});
