@@ -9,14 +9,17 @@
 #include "core/error.h"
 #include "nn/layers.h"
 #include "ops/attention/attention.h"
+#include "ops/broadcast/broadcast.h"
 #include "ops/cast/cast.h"
 #include "ops/constant/constant.h"
 #include "ops/gather/gather.h"
 #include "ops/iota/iota.h"
 #include "ops/matmul/matmul.h"
+#include "ops/paged_attention/paged_attention.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reshape/reshape.h"
 #include "ops/scalar/scalar.h"
+#include "ops/scatter/scatter.h"
 #include "ops/slice/slice.h"
 #include "ops/softmax/softmax.h"
 #include "ops/topk/topk.h"
@@ -204,7 +207,64 @@ Value attend_alone(const DecoderAttention& a, Value q, Value k, Value v) {
   return squeeze(y, {0});
 }
 
+// The states of a decoder and the attention over them.
+class PagedCache {
+ public:
+  PagedCache(Builder& b, const DecoderConfig& config, const DecoderOptions& options)
+      : b_(b), c_(config), page_(options.page), type_(options.cache) {
+    require(page_ >= 1, "a page has {} slots, expected 1 or more", page_);
+    require(type_ == DType::f32 || type_ == DType::f16 || type_ == DType::bf16,
+            "keys and values are cached in {}, expected f32, f16 or bf16", name(type_));
+    const Dim tokens = Dim::symbol("T", 1, options.tokens), sequences = Dim::symbol("B", 1, options.sequences);
+    const auto input = [&](std::string_view name, std::vector<Dim> dims) {
+      return b.input(name, {DType::i32, std::move(dims)});
+    };
+    ids = input("ids", {tokens});
+    positions = input("positions", {tokens});
+    sequences_ = input("sequences", {tokens});
+    slots_ = input("slots", {tokens});
+    tables_ = input("tables", {sequences, Dim::symbol("P", 1)});
+    rows = input("rows", {Dim::symbol("R", 0, options.tokens)});
+  }
+
+  Value attend(const DecoderAttention& a, Value q, Value k, Value v) {
+    const Value keys = written(fmt::format("k.{}", a.layer), k), values = written(fmt::format("v.{}", a.layer), v);
+    return paged_attention(
+        {.q = q, .keys = keys, .values = values, .tables = tables_, .sequences = sequences_, .positions = positions},
+        {.page = page_, .scale = a.scale, .window = a.window, .soft_cap = a.soft_cap});
+  }
+
+  Value ids, positions, rows;
+
+ private:
+  // The state called `name` with x [T,KV,D] at the slots of this run.
+  Value written(const std::string& name, Value x) {
+    const Value old = b_.input(name, {type_, {Dim::symbol("S", page_), c_.kv_heads, c_.head_size}});
+    const Value at = broadcast(unsqueeze(slots_, {1, 2}), x.type().dims);
+    const Value next = scatter(old, cast(x, type_), at, 0);
+    b_.state(name, old, next);
+    return next;
+  }
+
+  Builder& b_;
+  const DecoderConfig& c_;
+  Index page_;
+  DType type_;
+  Value sequences_, slots_, tables_;
+};
+
 }  // namespace
+
+Graph decoder(const DecoderConfig& config, const WeightSource& weights, const DecoderOptions& options) {
+  Builder b;
+  DecoderBuilder decoder(b, config, weights, options);
+  PagedCache cache(b, decoder.config(), options);
+  const Attend attend = [&](const DecoderAttention& a, Value q, Value k, Value v) { return cache.attend(a, q, k, v); };
+  const Value x = decoder.hidden(cache.ids, cache.positions, attend);
+  const Value y = decoder.logits(gather(x, cache.rows, 0));
+  decoder.check_unused();
+  return b.finish(std::span(&y, 1), {"logits"});
+}
 
 Graph decoder_uncached(const DecoderConfig& config, const WeightSource& weights, const DecoderOptions& options) {
   Builder b;
