@@ -24,6 +24,10 @@ Value layer_norm(Value x, const Parameters& p, Index features, double epsilon) {
                     {.epsilon = epsilon});
 }
 
+Value rms_norm(Value x, const Parameters& p, Index features, double epsilon) {
+  return rms_norm(x, p.take("weight", {features}), {.epsilon = epsilon});
+}
+
 Value embedding(Value indices, const Parameters& p, Index rows, Index features) {
   return gather(p.take("weight", {rows, features}), indices, 0);
 }

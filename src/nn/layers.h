@@ -11,6 +11,9 @@ Value linear(Value x, const Parameters& p, Index in, Index out);
 /// Normalisation of the last axis with `weight` and `bias` [features].
 Value layer_norm(Value x, const Parameters& p, Index features, double epsilon);
 
+/// x / sqrt(mean(x^2) + epsilon) over the last axis, times `weight` [features].
+Value rms_norm(Value x, const Parameters& p, Index features, double epsilon);
+
 /// Rows of `weight` [rows, features] at integer indices of any shape.
 Value embedding(Value indices, const Parameters& p, Index rows, Index features);
 

@@ -44,11 +44,13 @@ Value Parameters::take(std::string_view name, const std::vector<Index>& shape) c
   const std::string full = prefix_ + std::string(name);
   require(t.shape() == shape, "{}: tensor {} has shape {}, expected {}", source_->description(), full, text(t.shape()),
           text(shape));
-  require(is_float(t.dtype()) && !t.type().encoding, "{}: tensor {} is {}, expected floats", source_->description(),
-          full, t.type().text());
+  const TensorType& type = t.type();
+  const bool matrix = type.encoding && type.rank() >= 2 && type.block_axis == type.rank() - 1;
+  require(is_float(type.dtype) && (matrix || !type.encoding), "{}: tensor {} is {}, expected floats",
+          source_->description(), full, type.text());
   const Value v = constant(*builder_, t);
   builder_->label(v, full);
-  return cast(v, compute_);
+  return matrix ? v : cast(v, compute_);
 }
 
 std::vector<std::string> Parameters::unused(const std::vector<std::string>& ignored) const {

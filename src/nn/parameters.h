@@ -48,7 +48,7 @@ class Parameters {
   Parameters in(std::string_view scope) const;
   bool has(std::string_view name) const { return source_->contains(prefix_ + std::string(name)); }
   /// The constant called `name` in this scope; throws Error that names it when it is missing, no float tensor, or has
-  /// another shape.
+  /// another shape. A matrix (or a stack of them) whose last axis is stored in blocks stays as it is stored.
   Value take(std::string_view name, const std::vector<Index>& shape) const;
   /// The tensor itself, any shape and type, counted as used.
   Tensor tensor(std::string_view name) const;

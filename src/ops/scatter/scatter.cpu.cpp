@@ -3,6 +3,7 @@
 #include "ops/scatter/scatter.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/element.h"
 #include "core/num.h"
@@ -79,6 +80,56 @@ Step scatter_lines(const StepArgs& n, std::size_t axis) {
   });
 }
 
+// Whether every element of a row goes to the same row: indices that a broadcast stretched along all axes but the first.
+bool names_rows(const Slot& indices) {
+  if (indices.dense()) return false;
+  for (std::size_t i = 1; i < indices.strides.size(); ++i) {
+    if (indices.strides[i] != Dim(0) && indices.type.dims[i] != Dim(1)) return false;
+  }
+  return indices.strides[0] == Dim(1);
+}
+
+// Whether updates fill the rows that they go to.
+bool same_rows(const TensorType& updates, const TensorType& x) {
+  return std::equal(updates.dims.begin() + 1, updates.dims.end(), x.dims.begin() + 1, x.dims.end());
+}
+
+// Rows replaced by rows: threads share the columns, so that of rows which meet the later one stays. In place only the
+// rows that are named are touched.
+template <class I>
+Step scatter_rows(const StepArgs& n) {
+  const TensorType& out = n.out[0].type;
+  const Index width = element_bytes(out.dtype);
+  Dim columns = 1;
+  for (std::size_t i = 1; i < out.dims.size(); ++i) columns = columns * out.dims[i];
+  StepBuilder s("scatter_rows");
+  const auto x = s.read<std::byte>(n.in[0]);
+  const auto updates = s.read<std::byte>(n.in[1]);
+  const auto indices = s.read<I>(n.in[2]);
+  const auto y = s.write<std::byte>(n.out[0]);
+  s.may_overwrite(y, x);
+  s.needs_at_most(x, n.in[1].type.plane_bytes(0));
+  const auto rows = s.dim(n.in[1].type.dims[0]), extent = s.dim(out.dims[0]), row = s.dim(columns);
+  const std::size_t rank = out.dims.size();
+  const Dim grain = max(ceildiv(65536 / width, max(n.in[1].type.dims[0], 1)), 64);
+  return s.run(max(columns, 1), grain, [=](const Memory& m, const DimValues& d, Range r) {
+    Layout::Numbers sizes{.rank = rank, .size = {}, .stride = {}};
+    sizes.size.fill(1);
+    sizes.size[0] = d[rows];
+    const I* index = m[indices].data();
+    check_indices("scatter", index, sizes, 0, d[extent]);
+    const Index end = std::min(r.end, d[row]), stride = d[row] * width;
+    const auto bytes = static_cast<std::size_t>((end - r.begin) * width);
+    const std::byte *from = m[updates].data() + r.begin * width, *old = m[x].data() + r.begin * width;
+    std::byte* to = m[y].data() + r.begin * width;
+    if (end <= r.begin) return;
+    for (Index i = 0; old != to && i < d[extent]; ++i) std::memcpy(to + i * stride, old + i * stride, bytes);
+    for (Index i = 0; i < d[rows]; ++i) {
+      std::memcpy(to + position(index[i], d[extent]) * stride, from + i * stride, bytes);
+    }
+  });
+}
+
 // Packed elements share bytes: one thread writes them all.
 template <class I>
 Step scatter_packed(const StepArgs& n, std::size_t axis) {
@@ -123,12 +174,16 @@ Step scatter_kind(const StepArgs& n, std::size_t axis, ScatterKind kind) {
 
 std::optional<Step> scatter_step(const StepArgs& n) {
   const TensorType& t = n.out[0].type;
-  const bool dense = n.in[0].dense() && n.in[1].dense() && n.in[2].dense() && n.out[0].dense();
-  if (!dense) return n.decline("scatter reads and writes densely");
-  if (t.dims.size() > most_axes) return n.decline("scatter has a kernel for up to 16 axes");
   const auto& a = n.node.attrs.as<ScatterAttrs>();
   const auto axis = static_cast<std::size_t>(t.axis(a.axis));
   const Index width = element_bytes(t.dtype);
+  const bool dense = n.in[0].dense() && n.in[1].dense() && n.out[0].dense();
+  if (t.dims.size() > most_axes) return n.decline("scatter has a kernel for up to 16 axes");
+  const bool whole_rows = a.kind == ScatterKind::none && axis == 0 && width > 0 && same_rows(n.in[1].type, t);
+  if (dense && whole_rows && names_rows(n.in[2])) {
+    return with_index_type(n.in[2].type.dtype, [&]<class I>() { return scatter_rows<I>(n); });
+  }
+  if (!dense || !n.in[2].dense()) return n.decline("scatter reads and writes densely");
   return with_index_type(n.in[2].type.dtype, [&]<class I>() {
     if (a.kind != ScatterKind::none) {
       return with_element(t.dtype, [&]<class T>() { return scatter_kind<I, T>(n, axis, a.kind); });
