@@ -16,6 +16,7 @@ LAYERS = [
     ["io", "text"],
     ["nn", "optim"],
     ["models"],
+    ["generate"],
     ["cli"],
 ]
 RANK = {folder: rank for rank, row in enumerate(LAYERS) for folder in row}

@@ -118,7 +118,10 @@ void Sampler::keep_typical() {
   double entropy = 0;
   for (const Candidate& c : candidates_) entropy -= c.p > 0 ? c.p * std::log(c.p) : 0;
   const auto distance = [&](const Candidate& c) { return c.p > 0 ? std::fabs(-std::log(c.p) - entropy) : infinity; };
-  std::ranges::stable_sort(candidates_, {}, distance);
+  std::ranges::sort(candidates_, [&](const Candidate& a, const Candidate& b) {
+    const double x = distance(a), y = distance(b);
+    return x < y || (x == y && a.token < b.token);
+  });
   double sum = 0;
   std::size_t kept = 0;
   while (kept < candidates_.size() && sum <= options_.typical_p) sum += candidates_[kept++].p;
