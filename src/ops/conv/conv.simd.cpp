@@ -345,7 +345,65 @@ void depthwise(const DepthwiseArgs& a) {
   all_rows<Products>(a);
 }
 
-void maxima(const DepthwiseArgs& a) { all_rows<Maxima>(a); }
+// --- maxima of windows that lie side by side along the last axis ---
+
+// Of the pairs of adjacent lanes of a, then those of b, the larger, the first of equal ones.
+F32 maxima_of_pairs(F32 a, F32 b) {
+#if defined(__AVX512F__)
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const __m512i odd = _mm512_or_si512(even, _mm512_set1_epi32(1));
+  return maximum(F32{_mm512_permutex2var_ps(a.v, even, b.v)}, F32{_mm512_permutex2var_ps(a.v, odd, b.v)});
+#elif defined(__AVX2__)
+  // Pairs of the halves: a's low, b's low, a's high, b's high.
+  const F32 mixed = maximum(F32{_mm256_shuffle_ps(a.v, b.v, 0x88)}, F32{_mm256_shuffle_ps(a.v, b.v, 0xDD)});
+  return {_mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed.v), 0xD8))};
+#else
+  return maximum(F32{_mm_shuffle_ps(a.v, b.v, 0x88)}, F32{_mm_shuffle_ps(a.v, b.v, 0xDD)});
+#endif
+}
+
+// The maxima of a pack of windows of S elements from p on, of which `exist` elements exist.
+template <int S>
+F32 side_by_side(const float* p, Index exist) {
+  if constexpr (S == 1) {
+    if (exist >= lanes) return load(p);
+    return exist > 0 ? load(p, exist, splat(Maxima::outside)) : splat(Maxima::outside);
+  } else {
+    return maxima_of_pairs(side_by_side<S / 2>(p, exist),
+                           side_by_side<S / 2>(p + S / 2 * lanes, exist - S / 2 * lanes));
+  }
+}
+
+template <int S>
+void maxima_side_by_side(const DepthwiseArgs& a) {
+  float* y = a.y;
+  for (Index z = 0; z < a.out[0]; ++z) {
+    for (Index line = 0; line < a.out[1]; ++line, y += a.out[2]) {
+      const Taps t{a, z, line};
+      for (Index c = 0; c < a.out[2]; c += lanes) {
+        F32 best = Maxima::start();
+        for (Index i = 0; i < a.kernel[0]; ++i) {
+          for (Index j = 0; j < a.kernel[1]; ++j) {
+            if (const float* const row = t.row(i, j)) {
+              best = maximum(best, side_by_side<S>(row + c * S, (a.out[2] - c) * S));
+            }
+          }
+        }
+        const Index n = a.out[2] - c;
+        n >= lanes ? store(y + c, best) : store(y + c, best, n);
+      }
+    }
+  }
+}
+
+void maxima(const DepthwiseArgs& a) {
+  const Index side = a.kernel[2];
+  const bool apart = a.stride[2] == side && a.dilation[2] == 1 && a.before[2] == 0 && a.out[2] * side <= a.in[2];
+  if (apart && side == 1) return maxima_side_by_side<1>(a);
+  if (apart && side == 2) return maxima_side_by_side<2>(a);
+  if (apart && side == 4) return maxima_side_by_side<4>(a);
+  all_rows<Maxima>(a);
+}
 
 }  // namespace
 
