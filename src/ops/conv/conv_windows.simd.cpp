@@ -112,7 +112,7 @@ void pick_vectors(const Tile& t, Index rows, Index vectors) {
 
 #if defined(__AVX512F__)
 
-void turn(F32 (&v)[16]) {
+[[gnu::always_inline]] inline void turn(F32 (&v)[16]) {
   __m512 a[16], b[16];
 #pragma GCC unroll 16
   for (int i = 0; i < 16; i += 2) {
@@ -145,7 +145,7 @@ void turn(F32 (&v)[16]) {
 
 #elif defined(__AVX2__)
 
-void turn(F32 (&v)[8]) {
+[[gnu::always_inline]] inline void turn(F32 (&v)[8]) {
   __m256 a[8], b[8];
 #pragma GCC unroll 8
   for (int i = 0; i < 8; i += 2) {
@@ -168,7 +168,7 @@ void turn(F32 (&v)[8]) {
 
 #else
 
-void turn(F32 (&v)[4]) { _MM_TRANSPOSE4_PS(v[0].v, v[1].v, v[2].v, v[3].v); }
+[[gnu::always_inline]] inline void turn(F32 (&v)[4]) { _MM_TRANSPOSE4_PS(v[0].v, v[1].v, v[2].v, v[3].v); }
 
 #endif
 
