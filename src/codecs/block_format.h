@@ -2,26 +2,44 @@
 // read and write one becomes a codec.
 #pragma once
 
-#include <bit>
+#include <array>
 #include <cstdint>
-#include <cstring>
 
 #include "codecs/codec.h"
 #include "core/element.h"
 
 namespace rlx {
 
-/// The f16 at an address, as f32.
-inline float half_at(const std::uint8_t* p) {
-  return number_of(StoredHalf16{static_cast<std::uint16_t>(p[0] | p[1] << 8)});
-}
+// Nothing else points into the memory: loops over single bytes are vectorised only then.
+using BlockBytes = const std::uint8_t* __restrict;
+using BlockFloats = float* __restrict;
+
+/// The little-endian numbers at an address; a half as f32.
 inline std::uint32_t u16_at(const std::uint8_t* p) { return std::uint32_t{p[0]} | std::uint32_t{p[1]} << 8; }
 inline std::uint32_t u32_at(const std::uint8_t* p) { return u16_at(p) | u16_at(p + 2) << 16; }
+inline float half_at(const std::uint8_t* p) { return number_of(StoredHalf16{static_cast<std::uint16_t>(u16_at(p))}); }
+
+/// Bit i of the byte becomes byte i, 0 or 1.
+inline std::uint64_t bits_to_bytes(std::uint8_t bits) {
+  const std::uint64_t kept = bits * 0x0101010101010101U & 0x8040201008040201U;
+  return (kept + 0x7F7F7F7F7F7F7F7FU) >> 7 & 0x0101010101010101U;
+}
+
+/// Codes of 4 bits into a table: `count` elements from the low halves of as many bytes, then those of the high halves.
+template <std::size_t count>
+void decode_nibbles(BlockBytes codes, const std::array<std::int8_t, 16>& levels, float scale, BlockFloats to) {
+  std::array<std::int8_t, 2 * count> numbers;
+  for (std::size_t i = 0; i < count; ++i) {
+    numbers[i] = levels[codes[i] & 15];
+    numbers[count + i] = levels[codes[i] >> 4];
+  }
+  for (std::size_t i = 0; i < 2 * count; ++i) to[i] = scale * static_cast<float>(numbers[i]);
+}
 
 /// What the codec of a format is made of. `Format` has
 ///   static constexpr std::string_view name;            of the encoding
 ///   static constexpr Index elements, bytes;            of a block
-///   static void decode(const std::uint8_t* block, float* to);
+///   static void decode(BlockBytes block, BlockFloats to);
 ///   static void encode(const float* from, const float* importance, std::uint8_t* block);   when it can be written;
 /// `importance` is null or a weight of the squared error for each of the elements.
 template <class Format>

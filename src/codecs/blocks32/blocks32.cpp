@@ -1,6 +1,7 @@
 // Blocks of 32 codes of 4, 5 or 8 bits with an f16 scale and, in some, an f16 minimum.
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "codecs/block_format.h"
 #include "codecs/write.h"
@@ -16,11 +17,12 @@ struct Q4_0 {
   static constexpr std::string_view name = "q4_0";
   static constexpr Index elements = 32, bytes = 18;
 
-  static void decode(const std::uint8_t* block, float* to) {
+  static void decode(BlockBytes block, BlockFloats to) {
     const float d = half_at(block);
-    const std::uint8_t* q = block + 2;
-    for (int i = 0; i < half; ++i) to[i] = static_cast<float>((q[i] & 15) - 8) * d;
-    for (int i = 0; i < half; ++i) to[half + i] = static_cast<float>((q[i] >> 4) - 8) * d;
+    for (int i = 0; i < half; ++i) {
+      to[i] = static_cast<float>((block[2 + i] & 15) - 8) * d;
+      to[half + i] = static_cast<float>((block[2 + i] >> 4) - 8) * d;
+    }
   }
 
   static void encode(const float* from, const float*, std::uint8_t* block) {
@@ -41,22 +43,61 @@ struct Q4_1 {
   static constexpr std::string_view name = "q4_1";
   static constexpr Index elements = 32, bytes = 20;
 
-  static void decode(const std::uint8_t* block, float* to) {
+  static void decode(BlockBytes block, BlockFloats to) {
     const float d = half_at(block), m = half_at(block + 2);
-    const std::uint8_t* q = block + 4;
-    for (int i = 0; i < half; ++i) to[i] = static_cast<float>(q[i] & 15) * d + m;
-    for (int i = 0; i < half; ++i) to[half + i] = static_cast<float>(q[i] >> 4) * d + m;
+    for (int i = 0; i < half; ++i) {
+      to[i] = static_cast<float>(block[4 + i] & 15) * d + m;
+      to[half + i] = static_cast<float>(block[4 + i] >> 4) * d + m;
+    }
   }
 };
+
+// Codes of 5 bits: the fifth bit of element i is bit i of a word before the low bits.
+std::array<std::uint8_t, 32> five_bits(BlockBytes word) {
+  std::array<std::uint8_t, 32> codes;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const std::uint64_t fifth = bits_to_bytes(word[i]) << 4;
+    std::memcpy(codes.data() + 8 * i, &fifth, 8);
+  }
+  for (std::size_t i = 0; i < half; ++i) {
+    codes[i] = static_cast<std::uint8_t>(codes[i] | (word[4 + i] & 15));
+    codes[half + i] = static_cast<std::uint8_t>(codes[half + i] | word[4 + i] >> 4);
+  }
+  return codes;
+}
+
+struct Q5_0 {
+  static constexpr std::string_view name = "q5_0";
+  static constexpr Index elements = 32, bytes = 22;
+
+  static void decode(BlockBytes block, BlockFloats to) {
+    const float d = half_at(block);
+    const auto codes = five_bits(block + 2);
+    for (std::size_t i = 0; i < elements; ++i) to[i] = static_cast<float>(codes[i] - 16) * d;
+  }
+};
+
+struct Q5_1 {
+  static constexpr std::string_view name = "q5_1";
+  static constexpr Index elements = 32, bytes = 24;
+
+  static void decode(BlockBytes block, BlockFloats to) {
+    const float d = half_at(block), m = half_at(block + 2);
+    const auto codes = five_bits(block + 4);
+    for (std::size_t i = 0; i < elements; ++i) to[i] = static_cast<float>(codes[i]) * d + m;
+  }
+};
+
+// Codes of 8 bits that begin at a byte of the block.
+void decode_bytes(BlockBytes codes, float d, BlockFloats to) {
+  for (int i = 0; i < 32; ++i) to[i] = static_cast<float>(static_cast<std::int8_t>(codes[i])) * d;
+}
 
 struct Q8_0 {
   static constexpr std::string_view name = "q8_0";
   static constexpr Index elements = 32, bytes = 34;
 
-  static void decode(const std::uint8_t* block, float* to) {
-    const float d = half_at(block);
-    for (int i = 0; i < elements; ++i) to[i] = static_cast<float>(static_cast<std::int8_t>(block[2 + i])) * d;
-  }
+  static void decode(BlockBytes block, BlockFloats to) { decode_bytes(block + 2, half_at(block), to); }
 
   static void encode(const float* from, const float*, std::uint8_t* block) {
     float largest = 0;
@@ -69,12 +110,20 @@ struct Q8_0 {
   }
 };
 
+// Holds the scaled sum of its codes too, for products with other blocks.
+struct Q8_1 {
+  static constexpr std::string_view name = "q8_1";
+  static constexpr Index elements = 32, bytes = 36;
+
+  static void decode(BlockBytes block, BlockFloats to) { decode_bytes(block + 4, half_at(block), to); }
+};
+
 constexpr std::string_view source = "GGUF file format, ggml";
-constexpr std::array codecs{block_codec<Q4_0>(source), block_codec<Q4_1>(source), block_codec<Q8_0>(source)};
+constexpr std::array codecs{block_codec<Q4_0>(source), block_codec<Q4_1>(source), block_codec<Q5_0>(source),
+                            block_codec<Q5_1>(source), block_codec<Q8_0>(source), block_codec<Q8_1>(source)};
 
 }  // namespace
 
-std::span<const Codec> blocks32_codecs();
 std::span<const Codec> blocks32_codecs() { return codecs; }
 
 }  // namespace rlx

@@ -1,0 +1,69 @@
+"""Figures of the codecs, measured by the Python of scripts/make_ggml: lines of JSON with name, value, bound, ok.
+
+Usage: codec_figures.py PROGRAM PATTERN; PROGRAM is the built rlx_bench_codecs.
+"""
+import json
+import re
+import subprocess
+import sys
+
+import numpy
+
+import ggml_oracle
+
+MEGABYTES = 10
+# f16 patterns of interest: zeros, denormals, ones, the largest, infinities, NaN.
+HALVES = [0x0000, 0x8000, 0x0001, 0x8001, 0x03FF, 0x0400, 0x3C00, 0xBC00, 0x7BFF, 0xFBFF, 0x7C00, 0xFC00, 0x7E00,
+          0xFE01, 0x7C01, 0x55AA]
+
+
+def program(arguments, data):
+    done = subprocess.run([sys.argv[1], *map(str, arguments)], input=data, stdout=subprocess.PIPE, check=True)
+    return done.stdout
+
+
+def adversarial(size, count):
+    """Blocks of one byte value; random blocks with a chosen pattern at every place in turn; blocks of few byte values."""
+    blocks = ggml_oracle.random_bytes(size * count, 2).reshape(count, size)
+    blocks[:256] = numpy.arange(256, dtype=numpy.uint8)[:, None]
+    third = count // 3
+    for i in range(third):
+        at = i // len(HALVES) % (size - 1)
+        blocks[256 + i, at:at + 2] = HALVES[i % len(HALVES)] & 255, HALVES[i % len(HALVES)] >> 8
+    few = numpy.array([0, 1, 0x7F, 0x80, 0xFF, 0x7C, 0xFC, 0x3C], numpy.uint8)
+    blocks[count - third:] = few[blocks[count - third:] & 7]
+    return blocks
+
+
+def unequal(a, b):
+    """How many f32 differ in any bit; NaN equals NaN."""
+    return int(numpy.count_nonzero((a.view(numpy.uint32) != b.view(numpy.uint32)) & ~(numpy.isnan(a) & numpy.isnan(b))))
+
+
+def types(ggml):
+    for name in ggml.ids:
+        elements, size = ggml.sizes(name)
+        count = MEGABYTES * 1024 * 1024 // size
+        wrong = compared = 0
+        for blocks in (ggml_oracle.random_bytes(size * count, 1).reshape(count, size), adversarial(size, count)):
+            ours = numpy.frombuffer(program(["decode", name, count, elements], blocks.tobytes()), numpy.float32)
+            theirs = ggml.decode(name, blocks.tobytes()).ravel()
+            wrong += unequal(ours, theirs)
+            compared += ours.size
+        oracle = "ggml" if ggml.traits(ggml.ids[name]).to_float else "NumPy"
+        yield f"types {name}: {compared} elements of {2 * MEGABYTES} MB that differ from {oracle}", wrong, 0, wrong == 0
+
+
+PARTS = {"types": types}
+
+
+def main():
+    ggml = ggml_oracle.Ggml()
+    for name, measure in PARTS.items():
+        if re.search(sys.argv[2], name):
+            for figure in measure(ggml):
+                print(json.dumps(figure), flush=True)
+
+
+if __name__ == "__main__":
+    main()
