@@ -152,7 +152,7 @@ TEST(GgufHostile, I4_NestedArrays) {
 TEST(GgufHostile, I4_ArrayLengths) {
   EXPECT_TRUE(refused(one_key("k", GgufType::array).u32(7).length(std::uint64_t{1} << 60).data(64).out,
                       "the length of an array is 1152921504606846976, but only 64"));
-  for (const std::uint64_t type : {0, 4, 8, 9, 10, 12}) {
+  for (const std::uint64_t type : {0u, 4u, 8u, 9u, 10u, 12u}) {
     for (const std::uint64_t n : {std::uint64_t{65}, std::uint64_t{1} << 61, all_ones / 8 + 2, all_ones}) {
       EXPECT_TRUE(refused(one_key("k", GgufType::array).u32(type).length(n).data(64).out,
                           fmt::format("the length of an array is {}", n)));

@@ -35,7 +35,7 @@ ImportanceTable read_importance(const std::string& path);
 
 struct QuantizeOptions {
   const GgufMix* mix = nullptr;
-  std::vector<std::string> keep;  // tensors whose names match one of these patterns (* and ?) keep their type
+  std::vector<std::string> keep = {};  // tensors whose names match one of these patterns (* and ?) keep their type
   const ImportanceTable* importance = nullptr;
   GgufSplits splits = {};
   /// Called with the name of the tensor and how much is done, from 0 to 1.
