@@ -180,55 +180,95 @@ struct End {
 
 // --- small square kernels over two axes ---
 
-// Some lanes of a pack of elements that lie S apart; the others are 0 and not read.
-template <int S>
-class Part {
+// The taps of a pack of windows that lie S apart, along a line of which some elements do not exist: those are 0 and not
+// read. set() is told where on the line the first window begins.
+#if defined(__AVX512F__)
+
+// Elements are read once, and moved to the lanes of every tap.
+template <int K, int S>
+class Line {
+  static_assert((S == 1 || S == 2) && K <= 5);
+
  public:
-  void set(Index low, Index high) {
-#if defined(__AVX512F__)
-    for (Index i = low; i < high; ++i) {
-      const unsigned bit = 1u << (i * S % lanes);
-      mask_[i * S / lanes] = static_cast<__mmask16>(mask_[i * S / lanes] | bit);
+  void set(Index at, Index size, Index) {
+    for (int i = 0; i <= S; ++i, at += lanes) {
+      const Index low = least(most(-at, 0), lanes), high = most(low, least(size - at, lanes));
+      exist_[i] = static_cast<__mmask16>(((1u << high) - 1) & ~((1u << low) - 1));
     }
-#elif defined(__AVX2__)
-    for (Index i = low; i < high; ++i) mask_[i] = -1;
-#endif
-    low_ = low;
-    high_ = high;
   }
-  F32 load(const float* p) const {
-#if defined(__AVX512F__)
+  void load(const float* p, F32 (&x)[K]) const {
+    const __m512 a = _mm512_maskz_loadu_ps(exist_[0], p), b = _mm512_maskz_loadu_ps(exist_[1], p + lanes);
     if constexpr (S == 1) {
-      return {_mm512_maskz_loadu_ps(mask_[0], p)};
+      taps<0>(a, b, x);
     } else {
       const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-      const __m512 high = _mm512_maskz_loadu_ps(mask_[1], p + 16);
-      return {_mm512_permutex2var_ps(_mm512_maskz_loadu_ps(mask_[0], p), even, high)};
+      const __m512i odd = _mm512_or_si512(even, _mm512_set1_epi32(1));
+      const __m512 c = _mm512_maskz_loadu_ps(exist_[2], p + 2 * lanes);
+      taps<0>(_mm512_permutex2var_ps(a, even, b), _mm512_permutexvar_ps(even, c), x);
+      taps<1>(_mm512_permutex2var_ps(a, odd, b), _mm512_permutexvar_ps(odd, c), x);
     }
-#else
-    if (low_ == 0 && high_ == lanes) return S == 1 ? RLX_LEVEL::load(p) : load_second(p);
-#if defined(__AVX2__)
-    if (S == 1) return {_mm256_maskload_ps(p, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(mask_)))};
-#endif
-    return some(p, 0, S, low_, high_, 0.0F);
-#endif
   }
 
  private:
-#if defined(__AVX512F__)
-  __mmask16 mask_[S] = {};
-#elif defined(__AVX2__)
-  int mask_[lanes] = {};
-#endif
-  Index low_ = 0, high_ = 0;
+  // Tap first + n * S for every n: its element i is element i + n of a, then b.
+  template <int first>
+  static void taps(__m512 a, __m512 b, F32 (&x)[K]) {
+    x[first] = {a};
+    shifted<first, 1>(a, b, x);
+    shifted<first, 2>(a, b, x);
+    shifted<first, 3>(a, b, x);
+    shifted<first, 4>(a, b, x);
+  }
+  template <int first, int n>
+  static void shifted(__m512 a, __m512 b, F32 (&x)[K]) {
+    if constexpr (first + n * S < K) {
+      x[first + n * S] = {_mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(b), _mm512_castps_si512(a), n))};
+    }
+  }
+  __mmask16 exist_[S + 1] = {};
 };
+
+#else
+
+template <int K, int S>
+class Line {
+ public:
+  void set(Index at, Index size, Index count) {
+    for (int k = 0; k < K; ++k) {
+      low_[k] = least(rounded_up(-(at + k), S), count);
+      high_[k] = most(low_[k], least(rounded_up(size - (at + k), S), count));
+#if defined(__AVX2__)
+      for (Index i = 0; i < lanes; ++i) exist_[k][i] = i >= low_[k] && i < high_[k] ? -1 : 0;
+#endif
+    }
+  }
+  void load(const float* p, F32 (&x)[K]) const {
+#pragma GCC unroll 8
+    for (int k = 0; k < K; ++k) x[k] = tap(p + k, k);
+  }
+
+ private:
+  F32 tap(const float* p, int k) const {
+    if (low_[k] == 0 && high_[k] == lanes) return S == 1 ? RLX_LEVEL::load(p) : load_second(p);
+#if defined(__AVX2__)
+    if (S == 1) return {_mm256_maskload_ps(p, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(exist_[k])))};
+#endif
+    return some(p, 0, S, low_[k], high_[k], 0.0F);
+  }
+#if defined(__AVX2__)
+  int exist_[K][lanes] = {};
+#endif
+  Index low_[K] = {}, high_[K] = {};
+};
+
+#endif
 
 // What a line of padding holds, as far as a pack reads it.
 alignas(64) constexpr float zeros[4 * lanes] = {};
 
 // One pack of windows of R lines from `line` on: every line of elements is read once for all of them.
 template <int K, int S, int R>
-void pack_of_lines(const DepthwiseArgs& a, const Part<S> (&parts)[K], const F32 (&w)[K * K], Index line, Index at,
+void pack_of_lines(const DepthwiseArgs& a, const Line<K, S>& taps, const F32 (&w)[K * K], Index line, Index at,
                    float* y, Index count) {
   F32 sum[R] = {};
   const Index top = line * S - a.before[1];
@@ -237,8 +277,7 @@ void pack_of_lines(const DepthwiseArgs& a, const Part<S> (&parts)[K], const F32 
     const bool inside = top + i >= 0 && top + i < a.in[1];
     const float* const row = inside ? a.x + (top + i) * a.in[2] + at : zeros;
     F32 x[K];
-#pragma GCC unroll 8
-    for (int k = 0; k < K; ++k) x[k] = parts[k].load(row + k);
+    taps.load(row, x);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const int j = i - r * S;
@@ -266,17 +305,14 @@ void square(const DepthwiseArgs& a) {
   for (int i = 0; i < K * K; ++i) w[i] = splat(a.w[i]);
   for (Index window = 0; window < a.out[2]; window += lanes) {
     const Index count = least(lanes, a.out[2] - window), at = window * S - a.before[2];
-    Part<S> parts[K];
-    for (int k = 0; k < K; ++k) {
-      const Index low = least(rounded_up(-(at + k), S), count);
-      parts[k].set(low, most(low, least(rounded_up(a.in[2] - (at + k), S), count)));
-    }
+    Line<K, S> taps;
+    taps.set(at, a.in[2], count);
     Index line = 0;
     float* y = a.y + window;
     for (; line + together <= a.out[1]; line += together, y += together * a.out[2]) {
-      pack_of_lines<K, S, together>(a, parts, w, line, at, y, count);
+      pack_of_lines<K, S, together>(a, taps, w, line, at, y, count);
     }
-    for (; line < a.out[1]; ++line, y += a.out[2]) pack_of_lines<K, S, 1>(a, parts, w, line, at, y, count);
+    for (; line < a.out[1]; ++line, y += a.out[2]) pack_of_lines<K, S, 1>(a, taps, w, line, at, y, count);
   }
 }
 
