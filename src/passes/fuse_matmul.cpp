@@ -1,6 +1,7 @@
 // fuse-matmul: elementwise ops behind a product or convolution run on its results while they are in the cache.
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "core/error.h"
 #include "ir/outline.h"
@@ -16,57 +17,64 @@ namespace {
 
 bool is_product(const Node& n) { return n.op == &matmul_op || n.op == &matmul_integer_op || n.op == &conv_op; }
 
-// The only node that reads `id`, or null and why there is none to go on to.
-const Id* only_reader(const Graph& g, Id id, std::string& why) {
-  if (g.is_output(id)) {
-    why = "is an output";
-    return nullptr;
-  }
-  const std::span<const Id> users = g.users(id);
-  if (users.empty()) return nullptr;
-  if (std::ranges::any_of(users, [&](Id u) { return u != users[0]; })) {
-    why = "has other readers";
-    return nullptr;
-  }
-  return &users[0];
-}
-
-// The chain behind one matmul: each the only reader of the one before, elementwise, and of the product's shape.
+// What follows one product: elementwise nodes of its shape, in groups. A group is the only reader of the one before,
+// and only its last node is read by others: a single node, or a value's several uses and what joins them.
 class Chain {
  public:
   Chain(const Graph& g, std::span<const Id> root, Id product) : g_(g), members_{product} {
-    for (;;) {
-      const Id* next = only_reader(g_, members_.back(), why_);
-      if (!next || !takes(*next, root)) return;
-      members_.push_back(*next);
-    }
+    while (add_group(root)) ends_.push_back(members_.size());
   }
 
   std::span<const Id> members() const { return members_; }
   /// Why it ends where it does; empty where nothing elementwise follows.
   std::string reason() const { return why_.empty() ? "" : describe(g_, members_.back()) + " " + why_; }
   void cut(const std::string& why) {
-    members_.pop_back();
+    ends_.pop_back();
+    members_.resize(ends_.empty() ? 1 : ends_.back());
     why_ = "is the last that the device takes: " + why;
   }
 
  private:
+  static constexpr std::size_t most_of_group = 16;
+
+  bool add_group(std::span<const Id> root) {
+    const Id from = members_.back();
+    if (g_.is_output(from)) return refuse("is an output");
+    std::set<Id> waiting(g_.users(from).begin(), g_.users(from).end());
+    if (waiting.empty()) return false;
+    const bool alone = waiting.size() == 1;
+    for (std::vector<Id> group; group.size() < most_of_group;) {
+      const Id id = *waiting.begin();
+      waiting.erase(waiting.begin());
+      if (!takes(id, root)) return alone ? false : refuse("has other readers");
+      group.push_back(id);
+      if (waiting.empty()) {
+        members_.insert(members_.end(), group.begin(), group.end());
+        return true;
+      }
+      if (g_.is_output(id)) break;
+      waiting.insert(g_.users(id).begin(), g_.users(id).end());
+      if (waiting.empty()) break;
+    }
+    return refuse("has other readers");
+  }
+
+  bool refuse(std::string why) {
+    why_ = std::move(why);
+    return false;
+  }
+
   bool takes(Id id, std::span<const Id> root) {
     const Node& n = g_.nodes[id];
     if (!(n.op->traits() & elementwise) || n.results.size() != 1) return false;
-    if (root[id] != id) {
-      why_ = "meets the result of another matmul, which has taken the reader";
-      return false;
-    }
-    if (n.results[0].dims != g_.nodes[members_[0]].results[0].dims) {
-      why_ = "is stretched by its reader";
-      return false;
-    }
+    if (root[id] != id) return refuse("meets the result of another matmul, which has taken the reader");
+    if (n.results[0].dims != g_.nodes[members_[0]].results[0].dims) return refuse("is stretched by its reader");
     return true;
   }
 
   const Graph& g_;
   std::vector<Id> members_;
+  std::vector<std::size_t> ends_;  // numbers of members behind each group
   std::string why_;
 };
 

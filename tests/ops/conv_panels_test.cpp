@@ -147,6 +147,19 @@ TEST(BulkConvPanels, BiasAndActivation) {
   check_fused([](Builder& g, Value y) { return silu(y + reshape(bias(g, y), {1, y.dim(1), 1, 1})); });
 }
 
+Value clip_to_six(Value y) { return maximum(minimum(y, like(y, 6)), like(y, 0)); }
+Value leaky(Value y, double slope) { return select(less(y, like(y, 0)), y * like(y, slope), y); }
+
+TEST(BulkConvPanels, Slopes) {
+  check_fused([](Builder&, Value y) { return leaky(y, 0.125); });
+  check_fused([](Builder& g, Value y) { return leaky(y + bias(g, y), -3); });
+  // Alike, but not slopes below 0: another bound, a slope a channel, a second reader of the product.
+  check_fused([](Builder& g, Value y) { return select(less(y, like(y, 1)), y * like(y, 2), y) + bias(g, y); });
+  check_fused([](Builder& g, Value y) { return select(less(y, like(y, 0)), y * bias(g, y), y); });
+  check_fused([](Builder&, Value y) { return y * leaky(y, 0.5); });
+  check_fused([](Builder&, Value y) { return y * clip_to_six(y + like(y, 3)); });
+}
+
 TEST(BulkConvPanels, WhatTheKernelDoesNotDoItself) {
   check_fused(
       [](Builder& g, Value y) { return relu((y - bias(g, y)) * bias(g, y, "scale") + g.input("rest", y.type())); });

@@ -5,6 +5,7 @@
 #include "ops/conv/conv.h"
 
 #include <cstring>
+#include <set>
 
 #include "core/levels.h"
 #include "ir/outline.h"
@@ -202,7 +203,8 @@ struct DepthwiseRun {
       args.dilation[i] = g.dilation[i];
       args.before[i] = g.before[i];
     }
-    args.finish.relu = end.relu;
+    args.finish.activation = end.activation;
+    args.finish.slope = end.slope;
     const Index each = d[results] / d[channels], all = d[planes], step = d[lanes];
     for (Index lane = r.begin; lane < r.end; ++lane) {
       for (Index plane = all * lane / step; plane < all * (lane + 1) / step; ++plane) {
@@ -281,6 +283,39 @@ bool is_of_channels(const Slot& s, const std::vector<Dim>& dims) {
   return true;
 }
 
+// The number that a scalar operand of a body holds in every run.
+std::optional<float> number_of(const ProductBody& body, Operand o) {
+  const Slot* const s = body.input(o);
+  if (!s || !s->constant || s->constant->count() != 1 || s->type.dtype != DType::f32) return {};
+  return static_cast<float>(load<double>(*s->constant)[0]);
+}
+
+// relu, or select(less(v, 0), v * slope, v), behind what is taken.
+void take_activation(ProductBody& body, ConvEnd& end) {
+  const Graph& g = body.graph();
+  const Operand v{body.last(), 0};
+  if (const Id relu = body.next(v.node, "relu"); relu != ProductBody::none) {
+    end.activation = ConvActivation::relu;
+    return body.take(relu);
+  }
+  const std::span<const Id> users = g.users(v.node);
+  if (g.is_output(v.node) || std::set<Id>(users.begin(), users.end()).size() != 3) return;
+  const Node& last = g.nodes[*std::ranges::max_element(users)];
+  if (last.op->name() != "select" || last.operands[2] != v) return;
+  const Operand below = last.operands[0], scaled = last.operands[1];
+  const auto only_here = [&](Operand o, std::string_view op) {
+    return g.nodes[o.node].op->name() == op && g.nodes[o.node].operands[0] == v && g.users(o.node).size() == 1 &&
+           !g.is_output(o.node);
+  };
+  if (!only_here(below, "less") || !only_here(scaled, "mul")) return;
+  const auto zero = number_of(body, g.nodes[below.node].operands[1]);
+  const auto slope = number_of(body, g.nodes[scaled.node].operands[1]);
+  if (!zero || *zero != 0 || !slope) return;
+  end.activation = ConvActivation::leaky;
+  end.slope = *slope;
+  for (const Id id : {below.node, scaled.node, static_cast<Id>(&last - g.nodes.data())}) body.take(id);
+}
+
 // A body of one convolution of body inputs, and elementwise ops on it, of its shape.
 std::optional<Step> fused_step(const StepArgs& n) {
   const Graph& g = *n.node.bodies[0];
@@ -307,10 +342,7 @@ std::optional<Step> fused_step(const StepArgs& n) {
     end.bias = s.read<float>(*bias);
     body.take(plus);
   }
-  if (const Id relu = body.next(body.last(), "relu"); relu != ProductBody::none) {
-    end.relu = true;
-    body.take(relu);
-  }
+  take_activation(body, end);
   if (body.is_done()) {
     end.out = s.write<float>(n.out[0]);
   } else {

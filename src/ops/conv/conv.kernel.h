@@ -5,10 +5,17 @@
 
 namespace rlx {
 
-/// What becomes of a finished sum: it may get a number of its channel added, and then be 0 where it is negative.
+enum class ConvActivation {
+  none,
+  relu,   // 0 where it is negative
+  leaky,  // times `slope` where it is negative
+};
+
+/// What becomes of a finished sum: it may get a number of its channel added, then it goes through an activation.
 struct ConvFinish {
   const float* bias = nullptr;  // one a channel, or none
-  bool relu = false;
+  ConvActivation activation = ConvActivation::none;
+  float slope = 0;
 };
 
 /// One plane of a convolution of one channel, all three axes of it: y[window] = sum over taps in order of x * w, from 0

@@ -37,7 +37,14 @@ float scalar_fma(float x, float y, float z) {
 
 F32 finished(const ConvFinish& f, F32 sum) {
   if (f.bias) sum = sum + splat(*f.bias);
-  return f.relu ? Relu::value(sum) : sum;
+  switch (f.activation) {
+    case ConvActivation::relu:
+      return Relu::value(sum);
+    case ConvActivation::leaky:
+      return select(less(sum, F32{}), sum * splat(f.slope), sum);
+    default:
+      return sum;
+  }
 }
 
 // What is done with the taps of a window: `outside` stands for those in the padding.

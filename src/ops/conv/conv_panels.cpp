@@ -121,7 +121,8 @@ struct PanelConv {
     const Index lanes_all = (run.each + kernels->lanes - 1) / kernels->lanes * kernels->lanes;
     args.panel = run.m[w].data() + (c.group * lanes_all + first_column) * run.inner;
     if (end.bias) args.finish.bias = run.m[*end.bias].data() + result;
-    args.finish.relu = end.relu;
+    args.finish.activation = end.activation;
+    args.finish.slope = end.slope;
     const Index count = n.out_count();
     const Index place = (c.image * run.each * groups + result) * count + c.line * n.out[2] + c.column;
     const Index all = c.lines * c.columns;

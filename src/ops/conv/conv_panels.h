@@ -17,7 +17,8 @@ struct ConvEnd {
   std::optional<Token<float, Access::write>> out = {};     // or a stage takes them
   std::shared_ptr<const region::Program> stage = nullptr;  // what the kernel does not do itself
   std::optional<Token<float, Access::read>> bias = {};     // one a channel
-  bool relu = false;
+  ConvActivation activation = ConvActivation::none;
+  float slope = 0;
 };
 
 /// A box of the last two axes of an image, which may begin before it and end behind it.

@@ -174,8 +174,8 @@ void pick_vectors(const Tile& t, Index rows, Index vectors) {
 
 // Up to a square of sums, from[i * stride + j], turned and finished, to[j * column + i] for i < rows and j < columns.
 // All rows of the square can be read.
-template <bool bias, bool relu, bool whole>
-void hand_square(const float* from, Index stride, Index rows, Index columns, const float* add, float* to,
+template <bool bias, ConvActivation activation, bool whole>
+void hand_square(const float* from, Index stride, Index rows, Index columns, const float* add, float slope, float* to,
                  Index column) {
   F32 v[lanes];
 #pragma GCC unroll 16
@@ -185,7 +185,8 @@ void hand_square(const float* from, Index stride, Index rows, Index columns, con
   for (Index k = 0; k < lanes; ++k) {
     if (!whole && k >= columns) return;
     if (bias) v[k] = v[k] + splat(add[k]);
-    if (relu) v[k] = rectified(v[k]);
+    if (activation == ConvActivation::relu) v[k] = rectified(v[k]);
+    if (activation == ConvActivation::leaky) v[k] = select(less(v[k], F32{}), v[k] * splat(slope), v[k]);
     if (whole || rows >= lanes) {
       store(to + k * column, v[k]);
     } else {
@@ -195,28 +196,26 @@ void hand_square(const float* from, Index stride, Index rows, Index columns, con
 }
 
 // All sums of a block, sums[i * stride + j], i < rows, to y[j * y_column + i].
-template <bool bias, bool relu>
-void hand_over(const float* sums, Index stride, Index rows, Index columns, const float* add, float* y, Index y_column) {
-  for (Index j = 0; j < columns; j += lanes) {
-    for (Index i = 0; i < rows; i += lanes) {
+template <bool bias, ConvActivation activation>
+void hand_over(const float* sums, Index stride, const WindowArgs& a) {
+  for (Index j = 0; j < a.columns; j += lanes) {
+    for (Index i = 0; i < a.rows; i += lanes) {
       const float* const from = sums + i * stride + j;
-      float* const to = y + j * y_column + i;
-      const float* const plus = bias ? add + j : nullptr;
-      if (rows - i >= lanes && columns - j >= lanes) {
-        hand_square<bias, relu, true>(from, stride, lanes, lanes, plus, to, y_column);
-      } else {
-        hand_square<bias, relu, false>(from, stride, rows - i, columns - j, plus, to, y_column);
-      }
+      float* const to = a.y + j * a.y_column + i;
+      const float* const plus = bias ? a.finish.bias + j : nullptr;
+      const auto hand = a.rows - i >= lanes && a.columns - j >= lanes ? hand_square<bias, activation, true>
+                                                                      : hand_square<bias, activation, false>;
+      hand(from, stride, a.rows - i, a.columns - j, plus, a.finish.slope, to, a.y_column);
     }
   }
 }
 
 void finish(const float* sums, Index stride, const WindowArgs& a) {
-  const ConvFinish& f = a.finish;
-  const auto hand = f.bias   ? f.relu ? hand_over<true, true> : hand_over<true, false>
-                    : f.relu ? hand_over<false, true>
-                             : hand_over<false, false>;
-  hand(sums, stride, a.rows, a.columns, f.bias, a.y, a.y_column);
+  using enum ConvActivation;
+  constexpr decltype(&hand_over<false, none>) hands[2][3] = {
+      {hand_over<false, none>, hand_over<false, relu>, hand_over<false, leaky>},
+      {hand_over<true, none>, hand_over<true, relu>, hand_over<true, leaky>}};
+  hands[a.finish.bias ? 1 : 0][static_cast<int>(a.finish.activation)](sums, stride, a);
 }
 
 void multiply(const WindowArgs& a) {
