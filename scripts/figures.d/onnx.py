@@ -1,5 +1,5 @@
 """ONNX: how many of the published node tests are passed, and whether any is answered wrongly; whole models beside ONNX
-Runtime. `--only RE` measures the parts whose names match: `node tests`, and `model NAME`."""
+Runtime. `--only RE` measures the parts whose names match: `node tests`, `debian`, and `model NAME`."""
 import re
 
 import onnx_models
@@ -9,4 +9,6 @@ import onnx_nodes
 def figures(root, only=None):
     if re.search(only or "", "node tests"):
         yield from onnx_nodes.figures(root)
+    if re.search(only or "", "debian"):
+        yield from onnx_nodes.debian_figures(root)
     yield from onnx_models.figures(root, lambda name: re.search(only or "", f"model {name}"))

@@ -113,8 +113,8 @@ TEST(BulkOnnxHostile, FunctionsThatMultiply) {
 
 TEST(OnnxHostile, OperatorSets) {
   const std::string neg = nodes({node("Neg", {"x"})}, {}, 0);
-  EXPECT_TRUE(refused(neg, "versions 7 to 28 are supported"));
-  EXPECT_TRUE(refused(nodes({node("Neg", {"x"})}, {}, 1'000'000'000), "Neg (version 1000000000): versions 7 to 28"));
+  EXPECT_TRUE(refused(neg, "versions 6 to 28 are supported"));
+  EXPECT_TRUE(refused(nodes({node("Neg", {"x"})}, {}, 1'000'000'000), "Neg (version 1000000000): versions 6 to 28"));
   EXPECT_TRUE(refused(nodes({node("Neg", {"x"})}, {}, -1), "the model imports no operators of domain ''"));
   GraphText g;
   g.nodes = {node("Neg", {"x"})};

@@ -116,13 +116,24 @@ std::string element_name(const onnx::ValueInfo& v, std::size_t i) {
   return std::string(v.name) + (list ? "." + std::to_string(i) : "");
 }
 
+// Older data hold the bits of bf16 as u16, for values that the model declares as bf16.
+std::vector<Tensor> read_declared(const fs::path& path, const onnx::ValueInfo& v) {
+  std::vector<Tensor> all = read_value(path, v.kind);
+  const bool bf16 = v.kind == "tensor" && onnx::dtype_of(v.type) == DType::bf16;
+  for (Tensor& t : all) {
+    if (!bf16 || t.dtype() != DType::u16) continue;
+    t = Tensor(TensorType(DType::bf16, t.type().dims), {t.plane()});
+  }
+  return all;
+}
+
 DataSet read_data(const fs::path& folder, const onnx::GraphProto& g) {
   DataSet d;
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {
     const fs::path file = folder / fmt::format("input_{}.pb", i);
     if (!fs::exists(file)) continue;
     const onnx::ValueInfo& v = g.inputs[i];
-    const std::vector<Tensor> all = read_value(file, v.kind);
+    const std::vector<Tensor> all = read_declared(file, v);
     if (v.kind != "tensor") d.sequences[std::string(v.name)];
     for (std::size_t k = 0; k < all.size(); ++k) {
       if (v.kind != "tensor") d.sequences[std::string(v.name)].push_back(all[k].type());
@@ -130,7 +141,7 @@ DataSet read_data(const fs::path& folder, const onnx::GraphProto& g) {
     }
   }
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {
-    const std::vector<Tensor> all = read_value(folder / fmt::format("output_{}.pb", i), g.outputs[i].kind);
+    const std::vector<Tensor> all = read_declared(folder / fmt::format("output_{}.pb", i), g.outputs[i]);
     for (std::size_t k = 0; k < all.size(); ++k) d.outputs.emplace_back(element_name(g.outputs[i], k), all[k]);
   }
   return d;

@@ -29,7 +29,6 @@ Values swiglu(NodeArgs& n) {
 template <Value (*f)(Value)>
 Values unary(NodeArgs& n) {
   n.expect(1, 1);
-  n.ignore("consumed_inputs");
   return {f(n[0])};
 }
 
@@ -48,10 +47,17 @@ Values leaky_relu(NodeArgs& n) {
   return {select(less(x, like(x, 0)), x * like(x, n.real("alpha", 0.01F)), x)};
 }
 
+// Before version 7 the slopes are one number, or one for each channel.
 Values prelu(NodeArgs& n) {
   n.expect(2, 2);
   const Value x = n[0];
-  return {select(less(x, like(x, 0)), x * n[1], x)};
+  Value slope = n[1];
+  if (n.opset() < 7 && x.rank() > 2 && slope.rank() == 1 && slope.dim(0) != Dim(1)) {
+    std::vector<Dim> dims(static_cast<std::size_t>(x.rank() - 1), Dim(1));
+    dims[0] = slope.dim(0);
+    slope = reshape(slope, dims);
+  }
+  return {select(less(x, like(x, 0)), x * slope, x)};
 }
 
 // alpha (e^x - 1) below 0.
@@ -75,7 +81,9 @@ Values celu(NodeArgs& n) {
 
 Values selu(NodeArgs& n) {
   n.expect(1, 1);
-  const double alpha = n.real("alpha", 1.67326319217681884765625), gamma = n.real("gamma", 1.05070102214813232421875);
+  const bool first = n.opset() < 6;
+  const double alpha = n.real("alpha", first ? 1.6732F : 1.67326319217681884765625),
+               gamma = n.real("gamma", first ? 1.0507F : 1.05070102214813232421875);
   return {like(n[0], gamma) * bent(n[0], alpha)};
 }
 
@@ -145,6 +153,7 @@ Values dropout(NodeArgs& n) {
   n.expect(1, 3);
   n.ignore("ratio");
   n.ignore("is_test");
+  require(n.opset() >= 7 || n.integer("is_test", 0) != 0, "training before version 12 is not supported");
   if (n.has(2)) {
     const auto training = n.importer().known(n[2]);
     if (!training || training->size() != 1 || training->front() != Dim(0)) return training_dropout(n);
@@ -159,26 +168,26 @@ Values dropout(NodeArgs& n) {
 
 OperatorRows activation_rows() {
   static constexpr OperatorRow rows[] = {
-      {"Relu", 6, unary<relu>},
-      {"Tanh", 6, unary<tanh>},
-      {"Sigmoid", 6, unary<sigmoid>},
+      {"Relu", 1, unary<relu>},
+      {"Tanh", 1, unary<tanh>},
+      {"Sigmoid", 1, unary<sigmoid>},
       {"Softplus", 1, unary<softplus>},
       {"Softsign", 1, unary<softsign>},
       {"HardSwish", 14, unary<hard_swish>},
       {"Mish", 18, unary<mish>},
       {"Gelu", 20, gelu_operator},
-      {"LeakyRelu", 6, leaky_relu},
-      {"PRelu", 7, prelu},
-      {"Elu", 6, elu_operator},
+      {"LeakyRelu", 1, leaky_relu},
+      {"PRelu", 1, prelu},
+      {"Elu", 1, elu_operator},
       {"Celu", 12, celu},
-      {"Selu", 6, selu},
+      {"Selu", 1, selu},
       {"ThresholdedRelu", 10, thresholded_relu},
-      {"HardSigmoid", 6, hard_sigmoid_operator},
+      {"HardSigmoid", 1, hard_sigmoid_operator},
       {"Swish", 24, swish},
       {"SwiGLU", 28, swiglu},
       {"Softmax", 1, softmax_operator<softmax_of>},
       {"LogSoftmax", 1, softmax_operator<log_softmax>},
-      {"Dropout", 7, dropout},
+      {"Dropout", 1, dropout},
   };
   return rows;
 }

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "io/onnx/importer.h"
+#include "io/onnx/older.h"
 #include "ops/cast/cast.h"
 #include "ops/constant/constant.h"
 #include "ops/scalar/scalar.h"
@@ -21,7 +22,7 @@ Values unary(NodeArgs& n) {
 template <Value (*f)(Value, Value)>
 Values binary(NodeArgs& n) {
   n.expect(2, 2);
-  return {f(n[0], n[1])};
+  return {f(n[0], second_operand(n))};
 }
 
 template <Value (*f)(Value, Value)>
@@ -40,7 +41,7 @@ Values mean(NodeArgs& n) {
 // The result has the type of the base.
 Values power(NodeArgs& n) {
   n.expect(2, 2);
-  const Value base = n[0], exponent = n[1];
+  const Value base = n[0], exponent = second_operand(n);
   if (base.dtype() == exponent.dtype()) return {pow(base, exponent)};
   if (is_float(base.dtype())) return {pow(base, cast(exponent, base.dtype()))};
   if (is_integer(exponent.dtype())) return {pow(base, cast(exponent, base.dtype()))};
@@ -81,7 +82,7 @@ Tri equal_sizes(const Dim& a, const Dim& b) { return rlx::equal(a, b); }
 template <Value (*f)(Value, Value), Decide decide, bool swapped>
 Values compare(NodeArgs& n) {
   n.expect(2, 2);
-  const Value a = n[0], b = n[1];
+  const Value a = n[0], b = second_operand(n);
   const auto x = n.importer().known(a), y = n.importer().known(b);
   if (!x || !y || (x->size() != y->size() && x->size() != 1 && y->size() != 1)) return {f(a, b)};
   std::vector<Dim> out;
@@ -153,8 +154,9 @@ Values logical(NodeArgs& n) {
   for (std::size_t i = 0; i < 2; ++i) {
     require(n[i].dtype() == DType::boolean, "element type {} is not supported", name(n[i].dtype()));
   }
-  const auto x = n.importer().known(n[0]), y = n.importer().known(n[1]);
-  if (!x || !y || (x->size() != y->size() && x->size() != 1 && y->size() != 1)) return {f(n[0], n[1])};
+  const Value second = second_operand(n);
+  const auto x = n.importer().known(n[0]), y = n.importer().known(second);
+  if (!x || !y || (x->size() != y->size() && x->size() != 1 && y->size() != 1)) return {f(n[0], second)};
   std::vector<Dim> out;
   const std::size_t count = x->empty() || y->empty() ? 0 : std::max(x->size(), y->size());
   for (std::size_t i = 0; i < count; ++i) {
@@ -168,48 +170,48 @@ Values logical(NodeArgs& n) {
 
 OperatorRows arithmetic_rows() {
   static constexpr OperatorRow rows[] = {
-      {"Abs", 6, unary<abs>},
-      {"Neg", 6, unary<neg>},
-      {"Sqrt", 6, unary<sqrt>},
-      {"Exp", 6, unary<exp>},
-      {"Log", 6, unary<log>},
-      {"Reciprocal", 6, unary<reciprocal>},
+      {"Abs", 1, unary<abs>},
+      {"Neg", 1, unary<neg>},
+      {"Sqrt", 1, unary<sqrt>},
+      {"Exp", 1, unary<exp>},
+      {"Log", 1, unary<log>},
+      {"Reciprocal", 1, unary<reciprocal>},
       {"Sin", 7, unary<sin>},
       {"Cos", 7, unary<cos>},
       {"Tan", 7, unary<tan>},
       {"Atan", 7, unary<atan>},
       {"Erf", 9, unary<erf>},
       {"Sign", 9, unary<sign>},
-      {"Floor", 6, unary<floor>},
-      {"Ceil", 6, unary<ceil>},
+      {"Floor", 1, unary<floor>},
+      {"Ceil", 1, unary<ceil>},
       {"Round", 11, unary<round>},
       {"IsNaN", 9, unary<is_nan>},
       {"IsInf", 10, is_inf},
-      {"Add", 7, binary<add>},
-      {"Sub", 7, binary<sub>},
-      {"Mul", 7, binary<mul>},
-      {"Div", 7, binary<div>},
-      {"Pow", 7, power},
+      {"Add", 1, binary<add>},
+      {"Sub", 1, binary<sub>},
+      {"Mul", 1, binary<mul>},
+      {"Div", 1, binary<div>},
+      {"Pow", 1, power},
       {"Mod", 10, modulo},
-      {"Max", 6, fold<maximum>},
-      {"Min", 6, fold<minimum>},
-      {"Sum", 6, fold<add>},
-      {"Mean", 6, mean},
-      {"Equal", 7, compare<equal, equal_sizes, false>},
-      {"Less", 7, compare<less, less_sizes, false>},
+      {"Max", 1, fold<maximum>},
+      {"Min", 1, fold<minimum>},
+      {"Sum", 1, fold<add>},
+      {"Mean", 1, mean},
+      {"Equal", 1, compare<equal, equal_sizes, false>},
+      {"Less", 1, compare<less, less_sizes, false>},
       {"LessOrEqual", 12, compare<less_equal, at_most_sizes, false>},
-      {"Greater", 7, compare<greater, less_sizes, true>},
+      {"Greater", 1, compare<greater, less_sizes, true>},
       {"GreaterOrEqual", 12, compare<greater_equal, at_most_sizes, true>},
       {"Not", 1, logical_not},
-      {"And", 7, logical<bitwise_and, 0b100>},
-      {"Or", 7, logical<bitwise_or, 0b110>},
-      {"Xor", 7, logical<bitwise_xor, 0b010>},
+      {"And", 1, logical<bitwise_and, 0b100>},
+      {"Or", 1, logical<bitwise_or, 0b110>},
+      {"Xor", 1, logical<bitwise_xor, 0b010>},
       {"BitwiseNot", 18, unary<bitwise_not>},
       {"BitwiseAnd", 18, binary<bitwise_and>},
       {"BitwiseOr", 18, binary<bitwise_or>},
       {"BitwiseXor", 18, binary<bitwise_xor>},
       {"BitShift", 11, shift},
-      {"Clip", 6, clip},
+      {"Clip", 1, clip},
   };
   return rows;
 }

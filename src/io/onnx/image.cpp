@@ -76,6 +76,7 @@ Values batch_normalization(NodeArgs& n) {
   n.expect(5, 5);
   const Value given = n[0];
   const double epsilon = n.real("epsilon", 1e-5F), momentum = n.real("momentum", 0.9F);
+  require(n.opset() >= 7 || n.integer("is_test", 0) != 0, "training before version 14 is not supported");
   const bool training = n.opset() >= 14 && n.integer("training_mode", 0) != 0;
   const bool spatial = n.opset() >= 9 || n.integer("spatial", 1) != 0;
   require(given.rank() >= 1, "operand 0 is {}, expected rank 1 or more", given.type().text());
@@ -197,8 +198,8 @@ Values center_crop_pad(NodeArgs& n) {
 
 OperatorRows image_rows() {
   static constexpr OperatorRow rows[] = {
-      {"BatchNormalization", 7, batch_normalization},
-      {"InstanceNormalization", 6, instance_normalization},
+      {"BatchNormalization", 1, batch_normalization},
+      {"InstanceNormalization", 1, instance_normalization},
       {"GroupNormalization", 18, group_normalization},
       {"LRN", 1, lrn},
       {"CenterCropPad", 18, center_crop_pad},

@@ -1,6 +1,8 @@
 // Names, symbols, nodes in order, and the one report of what cannot be imported.
 #include "io/onnx/importer.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -50,6 +52,14 @@ std::size_t text_size(std::span<const Dim> dims) {
   std::size_t n = 0;
   for (const Dim& d : dims) n += d.is_constant() ? 16 : 16 + d.text().size();
   return n;
+}
+
+std::vector<std::string> types_of(const std::vector<std::optional<Item>>& operands) {
+  std::vector<std::string> all;
+  for (const auto& item : operands) {
+    all.push_back(!item ? "?" : item->tensor() ? item->values[0].type().text() : std::string(kind_of(*item)));
+  }
+  return all;
 }
 
 }  // namespace
@@ -259,22 +269,33 @@ Graph Importer::run() {
     require(!info.name.empty(), "'{}': an input has no name", file);
     require(input_names.insert(info.name).second, "'{}': input {} is declared twice", file, in_quotes(info.name));
     if (scope.names.contains(info.name)) continue;  // an initialiser, which older files list as inputs too
-    const auto fix = options_->fixed.find(info.name);
-    const Item item = options_->sequences.contains(info.name) ? sequence_input(info)
-                      : fix == options_->fixed.end()          ? Item(input(info))
-                                                              : Item(fixed(info, fix->second));
-    scope.names.emplace(info.name, Scope::Entry{item, nullptr});
+    try {
+      scope.names.emplace(info.name, Scope::Entry{declared(info), nullptr});
+    } catch (const Error& e) {
+      if (!options_->on_problem) throw;
+      scope.names.emplace(info.name, Scope::Entry{std::nullopt, nullptr});
+      failures_.keep({.name = std::string(info.name), .why = e.what()});
+    }
   }
   check_options();
   Frame frame{&scope, model_->opsets, {}, false, 0};
   nodes(g.nodes, frame);
+  for (const OnnxProblem& p : failures_.problems()) options_->on_problem(p);
   if (!failures_.empty()) failures_.report(file, node_count_);
+  for (const OnnxProblem& p : failures_.problems()) throw Error(p.why);
   require(!g.outputs.empty(), "'{}': the graph has no outputs", file);
   Values outputs;
   std::vector<std::string> names;
   for (const ValueInfo& info : g.outputs) output(info, frame, outputs, names);
   require(!outputs.empty(), "'{}': all outputs are empty", file);
   return level_->builder.finish(outputs, std::move(names));
+}
+
+// What an input of the model stands for.
+Item Importer::declared(const ValueInfo& info) {
+  if (options_->sequences.contains(info.name)) return sequence_input(info);
+  const auto fix = options_->fixed.find(info.name);
+  return fix == options_->fixed.end() ? input(info) : fixed(info, fix->second);
 }
 
 // A tensor is one output; the elements of a sequence are outputs of their own, an empty optional value is none.
@@ -332,7 +353,26 @@ const FunctionProto* Importer::function_of(const NodeProto& n) const {
 }
 
 void Importer::nodes(const std::vector<NodeProto>& list, Frame& frame) {
-  for (const NodeProto& n : list) node(n, frame);
+  const std::size_t depth = position_.size();
+  position_.push_back(0);
+  try {
+    for (const NodeProto& n : list) {
+      node(n, frame);
+      ++position_.back();
+    }
+  } catch (...) {
+    position_.resize(depth);
+    throw;
+  }
+  position_.pop_back();
+}
+
+void Importer::failed(const NodeProto& n, Index opset, const std::string& why, const std::vector<std::string>& types) {
+  failures_.add(n, opset, why);
+  if (!options_->on_problem) return;
+  OnnxProblem p = problem_of(model_->file, n, opset, why, types);
+  p.position = fmt::format("{}", fmt::join(position_, "."));
+  failures_.keep(std::move(p));
 }
 
 void Importer::node(const NodeProto& n, Frame& frame) {
@@ -363,7 +403,7 @@ std::optional<std::vector<std::optional<Item>>> Importer::operands(const NodePro
     } catch (const NotWellFormed&) {
       throw;
     } catch (const Error& e) {
-      failures_.add(n, opset, e.what());
+      failed(n, opset, e.what(), {});
       return std::nullopt;
     }
     if (!in.back()) continue;
@@ -380,6 +420,7 @@ std::optional<Items> Importer::results(const NodeProto& n, Frame& frame, Index o
   if (!in) return std::nullopt;
   const FunctionProto* const function = function_of(n);
   const OperatorRow* const row = function ? nullptr : row_of(n.domain, n.op);
+  const std::vector<std::string> types = options_->on_problem ? types_of(*in) : std::vector<std::string>();
   try {
     require(opset >= 0, "the model imports no operators of domain {}",
             n.domain.empty() ? std::string("'' (the standard ones)") : in_quotes(n.domain));
@@ -418,7 +459,7 @@ std::optional<Items> Importer::results(const NodeProto& n, Frame& frame, Index o
   } catch (const NotWellFormed&) {
     throw;
   } catch (const Error& e) {
-    failures_.add(n, opset, e.what());
+    failed(n, opset, e.what(), types);
     return std::nullopt;
   }
 }

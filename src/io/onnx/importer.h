@@ -97,7 +97,7 @@ using OperatorRows = std::span<const OperatorRow>;
 RLX_ONNX_FAMILIES(RLX_DECLARE)
 #undef RLX_DECLARE
 
-inline constexpr Index oldest_opset = 7, newest_opset = 28;
+inline constexpr Index oldest_opset = 6, newest_opset = 28;
 
 /// A graph that is being made: the model's, or a body inside of it.
 struct Level {
@@ -133,6 +133,9 @@ struct Frame {
 class Failures {
  public:
   void add(const NodeProto& node, Index opset, const std::string& why);
+  /// A record of what was added, for those who want all of them.
+  void keep(OnnxProblem problem) { problems_.push_back(std::move(problem)); }
+  const std::vector<OnnxProblem>& problems() const { return problems_; }
   void skip() { ++skipped_; }
   bool empty() const { return groups_.empty(); }
   /// Whether the two have heard of equally many failures.
@@ -148,6 +151,7 @@ class Failures {
   };
   std::vector<Group> groups_;
   std::map<std::string, std::size_t, std::less<>> by_text_;
+  std::vector<OnnxProblem> problems_;
   std::size_t count_ = 0, skipped_ = 0;
 };
 
@@ -196,6 +200,8 @@ class Importer {
   Dim dimension(const ValueInfo& info, std::size_t axis);
   Dim symbol(std::string_view name, std::string fallback);
   void node(const NodeProto& n, Frame& frame);
+  Item declared(const ValueInfo& info);
+  void failed(const NodeProto& n, Index opset, const std::string& why, const std::vector<std::string>& types);
   std::optional<std::vector<std::optional<Item>>> operands(const NodeProto& n, Frame& frame, Index opset);
   std::optional<Items> results(const NodeProto& n, Frame& frame, Index opset);
   Items call(const FunctionProto& f, const NodeProto& n, Frame& frame);
@@ -221,6 +227,7 @@ class Importer {
   std::map<std::string, int, std::less<>> next_suffix_;  // of identifiers that would be equal
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionProto*> functions_;
   std::size_t node_count_ = 0, work_ = 0;
+  std::vector<std::size_t> position_;  // of the node that is imported, outermost first
 };
 
 /// One node, as its operator's function sees it. Errors of every kind become the node's failure.
@@ -291,6 +298,10 @@ class NodeArgs {
   std::vector<std::optional<Item>> items_;
   std::set<std::string_view> asked_;
 };
+
+/// A node that cannot be imported, with the types of its operands as far as they are known.
+OnnxProblem problem_of(const WireFile& file, const NodeProto& node, Index opset, const std::string& why,
+                       const std::vector<std::string>& types);
 
 /// The key of a node's random numbers: of its seed, or, without one, of the name of its result.
 Value random_key(NodeArgs& n);

@@ -61,6 +61,9 @@ Values gemm(NodeArgs& n) {
   if (!n.has(2)) return {y};
   const Value c = beta == 1 ? n[2] : n[2] * like(n[2], beta);
   require(c.rank() <= 2, "operand 2 is {}, expected rank 2 or less", c.type().text());
+  if (n.opset() < 7 && n.integer("broadcast", 0) == 0) {
+    require(c.rank() == 2, "operand 2 is {}, expected rank 2 without broadcast", c.type().text());
+  }
   return {y + c};
 }
 
@@ -104,7 +107,7 @@ Values rms_normalization(NodeArgs& n) {
 OperatorRows product_rows() {
   static constexpr OperatorRow rows[] = {
       {"MatMul", 1, matmul_operator},
-      {"Gemm", 7, gemm},
+      {"Gemm", 1, gemm},
       {"LayerNormalization", 17, layer_normalization},
       {"MeanVarianceNormalization", 9, mean_variance_normalization},
       {"RMSNormalization", 23, rms_normalization},

@@ -42,6 +42,7 @@ double source(const Resampling& r, const ResampledAxis& a, Index o) {
     return a.roi_start * (in - 1) + (width == 1 ? part / 2 : x * part / (width - 1));
   }
   if (r.coordinates == "pytorch_half_pixel" && width == 1) return -0.5;
+  if (r.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / a.scale;
   const double centre = (x + 0.5) / a.scale - 0.5;
   if (r.coordinates != "half_pixel_symmetric") return centre;
   return centre + in / 2 * (1 - static_cast<double>(a.out) / width);
@@ -198,8 +199,9 @@ Resampling resampling(NodeArgs& n) {
   r.coordinates = n.string("coordinate_transformation_mode", "half_pixel");
   static constexpr std::string_view known[] = {"half_pixel",    "half_pixel_symmetric", "pytorch_half_pixel",
                                                "align_corners", "asymmetric",           "tf_crop_and_resize"};
-  require(std::ranges::find(known, r.coordinates) != std::end(known), "coordinate_transformation_mode {} is unknown",
-          in_quotes(r.coordinates));
+  const bool old = n.opset() < 13 && r.coordinates == "tf_half_pixel_for_nn";
+  require(old || std::ranges::find(known, r.coordinates) != std::end(known),
+          "coordinate_transformation_mode {} is unknown", in_quotes(r.coordinates));
   r.rounding = n.string("nearest_mode", "round_prefer_floor");
   static constexpr std::string_view roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
   require(std::ranges::find(roundings, r.rounding) != std::end(roundings), "nearest_mode {} is unknown",

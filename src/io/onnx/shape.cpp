@@ -176,7 +176,7 @@ Values tile(NodeArgs& n) {
 
 Values concat_operator(NodeArgs& n) {
   const Values all = n.all();
-  return {concat(all, n.integer("axis"))};
+  return {concat(all, n.opset() < 4 ? n.integer("axis", 1) : n.integer("axis"))};
 }
 
 Values constant_operator(NodeArgs& n) {
@@ -287,7 +287,7 @@ OperatorRows shape_rows() {
       {"Unsqueeze", 1, unsqueeze_operator},
       {"Expand", 8, expand},
       {"Tile", 6, tile},
-      {"Concat", 4, concat_operator},
+      {"Concat", 1, concat_operator},
       {"Constant", 1, constant_operator},
       {"ConstantOfShape", 9, constant_of_shape},
       {"Range", 11, range},
