@@ -93,6 +93,11 @@ class Translation {
       put(property("Nd"), c == 'D');
     } else if (c == 'w' || c == 'W') {
       put(std::string(word) + added("w"), c == 'W');
+    } else if ((c == 'b' || c == 'B') && depth_ == 0) {
+      const std::string inside = std::string(word) + added("w");
+      out_ += fmt::format(
+          c == 'b' ? "(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))" : "(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))",
+          inside);
     } else if (c == 'h' || c == 'H') {
       put("0-9a-fA-F", c == 'H');
     } else if (c == 'p' || c == 'P') {
