@@ -19,9 +19,9 @@ class Interpreter;
 /// The arguments of a call. A native function takes those it knows; the rest is an Error.
 class Arguments {
  public:
-  Arguments(Interpreter& interpreter, std::string_view what, Value self, std::vector<Value> positional,
+  Arguments(Interpreter& interpreter, std::string_view called, Value works_on, std::vector<Value> positional,
             std::vector<std::pair<std::string_view, Value>> named)
-      : in(interpreter), what(what), self(self), positional_(std::move(positional)), named_(std::move(named)) {}
+      : in(interpreter), what(called), self(works_on), positional_(std::move(positional)), named_(std::move(named)) {}
 
   /// The next argument by place, or the one of this name.
   std::optional<Value> take(std::string_view name);
