@@ -93,6 +93,10 @@ class Translation {
       put(property("Nd"), c == 'D');
     } else if (c == 'w' || c == 'W') {
       put(std::string(word) + added("w"), c == 'W');
+    } else if ((c == 'b' || c == 'B') && depth_ == 0) {
+      const std::string inside = std::string(word) + added("w");
+      out_ += c == 'b' ? fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", inside)
+                       : fmt::format("(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))", inside);
     } else if (c == 'h' || c == 'H') {
       put("0-9a-fA-F", c == 'H');
     } else if (c == 'p' || c == 'P') {

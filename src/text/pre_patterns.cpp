@@ -76,7 +76,7 @@ const std::vector<Family>& families() {
        {Patterns{R"(\p{N}{1,3})", RLX_CONTRACTIONS "|" RLX_WORD R"(|\p{N}+|)" RLX_SIGNS "|" RLX_BLANKS}, true}},
       {{"deepseek-llm"},
        {Patterns{R"([\r\n])", deepseek_letters, R"(\s?[!-/:-~！-／：-～‘-‟　-。]+)", R"(\s+$)", deepseek_east,
-                 R"(\p{N}+)"}}},
+                 R"(\p{N})"}}},
       {{"deepseek-coder"}, {Patterns{R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", deepseek_east, R"(\p{N})"}}},
       {{"deepseek-v3", "hunyuan-dense", "joyai-llm"},
        {Patterns{R"(\p{N}{1,3})", R"([一-龥぀-ゟ゠-ヿ]+)", deepseek3}}},

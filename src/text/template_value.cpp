@@ -64,8 +64,9 @@ class Writer {
         append_utf8(s, c);
       } else {
         const auto code = static_cast<unsigned>(c);
-        s += c < 0x100 ? fmt::format("\\x{:02x}", code)
-                       : c < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
+        s += c < 0x100     ? fmt::format("\\x{:02x}", code)
+             : c < 0x10000 ? fmt::format("\\u{:04x}", code)
+                           : fmt::format("\\U{:08x}", code);
       }
     }
     put(s + quote);
@@ -211,6 +212,61 @@ void write_json(Writer& w, const Value& v, const JsonStyle& style, int depth) {
 
 int sign(auto a, auto b) { return a < b ? -1 : b < a ? 1 : 0; }
 
+// Shared lists can stand for far more values than there are: the walk is counted.
+class Comparison {
+ public:
+  bool equal(const Value& a, const Value& b, int depth) {
+    count(depth);
+    if (a.is_number() && b.is_number()) {
+      if (a.is(Kind::real) || b.is(Kind::real)) return a.number() == b.number();
+      return a.whole() == b.whole();
+    }
+    if (a.kind != b.kind) return false;
+    const auto same = [&](const Value& x, const Value& y) { return equal(x, y, depth + 1); };
+    switch (a.kind) {
+      case Kind::string:
+        return *a.string == *b.string;
+      case Kind::list:
+        return a.list->tuple == b.list->tuple &&
+               std::equal(a.list->items.begin(), a.list->items.end(), b.list->items.begin(), b.list->items.end(), same);
+      case Kind::dict:
+        if (a.dict == b.dict) return true;
+        if (a.dict->is_namespace || b.dict->is_namespace || a.dict->items.size() != b.dict->items.size()) return false;
+        return std::all_of(a.dict->items.begin(), a.dict->items.end(), [&](const auto& item) {
+          const Value* other = b.dict->find(*item.first);
+          return other != nullptr && same(item.second, *other);
+        });
+      case Kind::callable:
+        return a.callable == b.callable;
+      default:
+        return true;  // undefined, none
+    }
+  }
+
+  int compare(const Value& a, const Value& b, int depth) {
+    count(depth);
+    if (a.is_number() && b.is_number()) {
+      if (a.is(Kind::real) || b.is(Kind::real)) return sign(a.number(), b.number());
+      return sign(a.whole(), b.whole());
+    }
+    if (a.is(Kind::string) && b.is(Kind::string)) return sign(a.text(), b.text());
+    require(a.is(Kind::list) && b.is(Kind::list), "{} and {} have no order", kind_name(a), kind_name(b));
+    const std::vector<Value>&x = a.list->items, &y = b.list->items;
+    for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
+      if (!equal(x[i], y[i], depth + 1)) return compare(x[i], y[i], depth + 1);
+    }
+    return sign(x.size(), y.size());
+  }
+
+ private:
+  void count(int depth) {
+    constexpr int most_pairs = 1'000'000;
+    check_depth(depth);
+    require(++pairs_ <= most_pairs, "a comparison of more than {} values", most_pairs);
+  }
+  int pairs_ = 0;
+};
+
 }  // namespace
 
 double Value::number() const { return kind == Kind::real ? real : static_cast<double>(whole()); }
@@ -254,7 +310,16 @@ void Arena::charge(std::size_t bytes) {
   bytes_ += bytes;
 }
 
-void Arena::step() { require(++steps_ <= limits_.steps, "the template takes more than {} steps", limits_.steps); }
+void Arena::work_steps(std::size_t count) {
+  steps_ += count;
+  require(steps_ <= limits_.steps, "the template takes more than {} steps", limits_.steps);
+}
+
+void Arena::work(const Value& v) {
+  if (v.is(Kind::string)) work_steps(1 + v.text().size() / 256);
+  if (v.is(Kind::list)) work_steps(1 + v.list->items.size() / 8);
+  if (v.is(Kind::dict)) work_steps(1 + v.dict->items.size() / 8);
+}
 
 Value Arena::from_json(const JsonValue& value) {
   switch (value.kind()) {
@@ -308,48 +373,9 @@ bool truth(const Value& v) {
   return false;
 }
 
-bool equal(const Value& a, const Value& b, int depth) {
-  check_depth(depth);
-  if (a.is_number() && b.is_number()) {
-    if (a.is(Kind::real) || b.is(Kind::real)) return a.number() == b.number();
-    return a.whole() == b.whole();
-  }
-  if (a.kind != b.kind) return false;
-  switch (a.kind) {
-    case Kind::string:
-      return *a.string == *b.string;
-    case Kind::list:
-      return a.list->tuple == b.list->tuple &&
-             std::equal(a.list->items.begin(), a.list->items.end(), b.list->items.begin(), b.list->items.end(),
-                        [&](const Value& x, const Value& y) { return equal(x, y, depth + 1); });
-    case Kind::dict:
-      if (a.dict == b.dict) return true;
-      if (a.dict->is_namespace || b.dict->is_namespace || a.dict->items.size() != b.dict->items.size()) return false;
-      return std::all_of(a.dict->items.begin(), a.dict->items.end(), [&](const auto& item) {
-        const Value* other = b.dict->find(*item.first);
-        return other != nullptr && equal(item.second, *other, depth + 1);
-      });
-    case Kind::callable:
-      return a.callable == b.callable;
-    default:
-      return true;  // undefined, none
-  }
-}
+bool equal(const Value& a, const Value& b) { return Comparison().equal(a, b, 0); }
 
-int compare(const Value& a, const Value& b, int depth) {
-  check_depth(depth);
-  if (a.is_number() && b.is_number()) {
-    if (a.is(Kind::real) || b.is(Kind::real)) return sign(a.number(), b.number());
-    return sign(a.whole(), b.whole());
-  }
-  if (a.is(Kind::string) && b.is(Kind::string)) return sign(a.text(), b.text());
-  require(a.is(Kind::list) && b.is(Kind::list), "{} and {} have no order", kind_name(a), kind_name(b));
-  for (std::size_t i = 0; i < std::min(a.list->items.size(), b.list->items.size()); ++i) {
-    if (!equal(a.list->items[i], b.list->items[i], depth + 1))
-      return compare(a.list->items[i], b.list->items[i], depth + 1);
-  }
-  return sign(a.list->items.size(), b.list->items.size());
-}
+int compare(const Value& a, const Value& b) { return Comparison().compare(a, b, 0); }
 
 bool contains(const Value& container, const Value& item) {
   switch (container.kind) {

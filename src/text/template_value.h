@@ -97,7 +97,7 @@ struct TemplateLimits {
   std::size_t output_bytes = std::size_t{32} << 20;
   std::size_t memory_bytes = std::size_t{256} << 20;  // of all values that are made, freed or not
   std::size_t steps = 4'000'000;                      // nodes that are evaluated
-  int depth = 60;                                     // of nested expressions, statements, calls and values
+  int depth = 150;                                    // of nested expressions, statements and calls
 };
 
 /// Owns all values of a rendering, so that cycles are harmless, and counts what they take.
@@ -113,13 +113,17 @@ class Arena {
   /// Counts memory that is about to be taken; an Error beyond the limit.
   void charge(std::size_t bytes);
   /// Counts a step; an Error beyond the limit.
-  void step();
+  void step() { work_steps(1); }
+  /// Counts what walking over a value takes.
+  void work(const Value& v);
   const TemplateLimits& limits() const { return limits_; }
 
   /// A copy of a JSON value.
   Value from_json(const JsonValue& value);
 
  private:
+  void work_steps(std::size_t count);
+
   TemplateLimits limits_;
   std::deque<std::string> strings_;
   std::deque<List> lists_;
@@ -129,10 +133,10 @@ class Arena {
 
 /// Python's bool(v).
 bool truth(const Value& v);
-/// Python's a == b. Depth-limited, as all that walk into values.
-bool equal(const Value& a, const Value& b, int depth = 0);
+/// Python's a == b. An Error for values that are nested too deep or take too long, as with all that walk into values.
+bool equal(const Value& a, const Value& b);
 /// -1, 0 or 1; an Error where Python cannot order the two.
-int compare(const Value& a, const Value& b, int depth = 0);
+int compare(const Value& a, const Value& b);
 /// Whether `item` is in `container`, a string, list or dict.
 bool contains(const Value& container, const Value& item);
 /// Python's str(v): strings as they are, nothing for undefined.

@@ -1,5 +1,5 @@
-// rlx_tokenizer_cases FILE...: checks each file of cases; prints one JSON object a file. With --time TEXT_FILE before the
-// files, measures encoding of that text in place of checking.
+// rlx_tokenizer_cases FILE...: checks each file of cases; prints one JSON object a file. With --time TEXT_FILE before
+// the files, measures encoding of that text in place of checking.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -30,8 +30,12 @@ nlohmann::json check(const std::filesystem::path& path) {
       }
       if (!problem.empty() && ++wrong <= 5) first += "\n  \"" + c.text + "\": " + problem.substr(0, 600);
     }
-    out.update({{"source", file.source}, {"cases", file.cases.size()}, {"wrong", wrong}, {"first", first},
-                {"load_seconds", file.load_seconds}, {"tokens", file.tokenizer.vocab_size()}});
+    out.update({{"source", file.source},
+                {"cases", file.cases.size()},
+                {"wrong", wrong},
+                {"first", first},
+                {"load_seconds", file.load_seconds},
+                {"tokens", file.tokenizer.vocab_size()}});
   } catch (const std::exception& e) {
     out["error"] = e.what();
   }
