@@ -42,7 +42,7 @@ CASES = {
     "qwen2_yarn": ("Qwen2ForCausalLM", dict(rope_parameters=rope(
         "yarn", factor=4.0, original_max_position_embeddings=16)), True),
     "qwen3": ("Qwen3ForCausalLM", dict(rope_parameters=rope("default"), head_dim=8), True),
-    "gemma2": ("Gemma2ForCausalLM", dict(rope_parameters=rope("default"), head_dim=8, sliding_window=7,
+    "gemma2": ("Gemma2ForCausalLM", dict(rope_parameters=rope("default", 10000.0), head_dim=8, sliding_window=7,
                                          query_pre_attn_scalar=8, attn_logit_softcapping=2.0,
                                          final_logit_softcapping=5.0), True),
     "gemma3": ("Gemma3ForCausalLM", dict(rope_parameters={

@@ -169,8 +169,10 @@ void late_windows(DecoderReading& r) {
 
 // Every layer but each `period`-th sees a window.
 void periodic_windows(DecoderReading& r, Index size, Index period) {
+  constexpr std::string_view gguf_name = "attention.sliding_window_pattern";
+  constexpr std::string_view hf_names = "sliding_window_pattern|_sliding_window_pattern";
+  if (!r.f.is_list(r.name(gguf_name, hf_names))) period = r.size_or(gguf_name, hf_names, period);
   if (listed_windows(r, size)) return;
-  period = r.size_or("attention.sliding_window_pattern", "sliding_window_pattern|_sliding_window_pattern", period);
   all_windows(r.c, 0);
   for (Index i = 0; i < r.c.layers; ++i) {
     if (period > 0 && (i + 1) % period != 0) r.c.windows[static_cast<std::size_t>(i)] = size;

@@ -44,9 +44,8 @@ static void rotate(const RopeRows& r, Index begin, Index end) {
     const Index table = row / r.batch_rows * r.batch_entries + row % r.positions * r.entries;
     const U *cos = static_cast<const U*>(r.cos) + table, *sin = static_cast<const U*>(r.sin) + table;
     for (Index h = 0; h < r.heads; ++h) {
-      const Index at = (row * r.heads + h) * r.size;
-      const T* x = static_cast<const T*>(r.x) + at;
-      T* y = static_cast<T*>(r.y) + at;
+      const T* x = static_cast<const T*>(r.x) + row * r.apart + h * r.size;
+      T* y = static_cast<T*>(r.y) + (row * r.heads + h) * r.size;
       rotate_head<T, U, neighbours>(x, y, cos, sin, r.half);
       for (Index i = 2 * r.half; i < r.size; ++i) y[i] = x[i];
     }

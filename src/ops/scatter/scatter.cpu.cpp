@@ -89,9 +89,16 @@ bool names_rows(const Slot& indices) {
   return indices.strides[0] == Dim(1);
 }
 
-// Whether updates fill the rows that they go to.
-bool same_rows(const TensorType& updates, const TensorType& x) {
-  return std::equal(updates.dims.begin() + 1, updates.dims.end(), x.dims.begin() + 1, x.dims.end());
+// Whether updates fill the rows that they go to; rows without gaps, though there may be gaps between them.
+bool same_rows(const Slot& updates, const TensorType& x) {
+  const std::span<const Dim> row = std::span(updates.type.dims).subspan(1);
+  if (!std::equal(row.begin(), row.end(), x.dims.begin() + 1, x.dims.end())) return false;
+  if (updates.dense()) return true;
+  const std::vector<Dim> strides = dense_strides(row);
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (updates.strides[i + 1] != strides[i] && row[i] != Dim(1)) return false;
+  }
+  return true;
 }
 
 // Rows replaced by rows: threads share the columns, so that of rows which meet the later one stays. In place only the
@@ -110,6 +117,7 @@ Step scatter_rows(const StepArgs& n) {
   s.may_overwrite(y, x);
   s.needs_at_most(x, n.in[1].type.plane_bytes(0));
   const auto rows = s.dim(n.in[1].type.dims[0]), extent = s.dim(out.dims[0]), row = s.dim(columns);
+  const auto apart = s.dim(strides_of(n.in[1])[0]);
   const std::size_t rank = out.dims.size();
   const Dim grain = max(ceildiv(65536 / width, max(n.in[1].type.dims[0], 1)), 64);
   return s.run(max(columns, 1), grain, [=](const Memory& m, const DimValues& d, Range r) {
@@ -118,14 +126,14 @@ Step scatter_rows(const StepArgs& n) {
     sizes.size[0] = d[rows];
     const I* index = m[indices].data();
     check_indices("scatter", index, sizes, 0, d[extent]);
-    const Index end = std::min(r.end, d[row]), stride = d[row] * width;
+    const Index end = std::min(r.end, d[row]), stride = d[row] * width, step = d[apart] * width;
     const auto bytes = static_cast<std::size_t>((end - r.begin) * width);
     const std::byte *from = m[updates].data() + r.begin * width, *old = m[x].data() + r.begin * width;
     std::byte* to = m[y].data() + r.begin * width;
     if (end <= r.begin) return;
     for (Index i = 0; old != to && i < d[extent]; ++i) std::memcpy(to + i * stride, old + i * stride, bytes);
     for (Index i = 0; i < d[rows]; ++i) {
-      std::memcpy(to + position(index[i], d[extent]) * stride, from + i * stride, bytes);
+      std::memcpy(to + position(index[i], d[extent]) * stride, from + i * step, bytes);
     }
   });
 }
@@ -177,13 +185,13 @@ std::optional<Step> scatter_step(const StepArgs& n) {
   const auto& a = n.node.attrs.as<ScatterAttrs>();
   const auto axis = static_cast<std::size_t>(t.axis(a.axis));
   const Index width = element_bytes(t.dtype);
-  const bool dense = n.in[0].dense() && n.in[1].dense() && n.out[0].dense();
+  const bool dense = n.in[0].dense() && n.out[0].dense();
   if (t.dims.size() > most_axes) return n.decline("scatter has a kernel for up to 16 axes");
-  const bool whole_rows = a.kind == ScatterKind::none && axis == 0 && width > 0 && same_rows(n.in[1].type, t);
+  const bool whole_rows = a.kind == ScatterKind::none && axis == 0 && width > 0 && same_rows(n.in[1], t);
   if (dense && whole_rows && names_rows(n.in[2])) {
     return with_index_type(n.in[2].type.dtype, [&]<class I>() { return scatter_rows<I>(n); });
   }
-  if (!dense || !n.in[2].dense()) return n.decline("scatter reads and writes densely");
+  if (!dense || !n.in[1].dense() || !n.in[2].dense()) return n.decline("scatter reads and writes densely");
   return with_index_type(n.in[2].type.dtype, [&]<class I>() {
     if (a.kind != ScatterKind::none) {
       return with_element(t.dtype, [&]<class T>() { return scatter_kind<I, T>(n, axis, a.kind); });
