@@ -81,6 +81,18 @@ PagedDecoder::PagedDecoder(const Session& session, const Graph& graph, const Cac
   rows_may_be_none_ = rows.size() == 1 && rows.begin()->second.lo == 0;
 }
 
+DimEnv PagedDecoder::sizes(Index tokens, Index sequences, Index pages, Index rows) const {
+  std::vector<TensorType> types;
+  for (const Interface::Port& p : executable_.interface().inputs) {
+    std::vector<Dim> dims{tokens};
+    if (p.name == "tables") dims = {sequences, pages};
+    if (p.name == "rows") dims = {rows};
+    if (p.type.rank() == 3) dims = {pool_.size() * page_, p.type.dims[1], p.type.dims[2]};
+    types.emplace_back(p.type.dtype, dims);
+  }
+  return bind_dims(executable_.interface(), types);
+}
+
 Index PagedDecoder::position_bytes() const {
   Index bytes = 0;
   for (const NamedTensors::value_type& s : state_.all()) {

@@ -43,6 +43,8 @@ class PagedDecoder {
   Index page() const { return page_; }
   const PagePool& pages() const { return pool_; }
   const Executable& executable() const { return executable_; }
+  /// Sizes of a run, for Executable::report.
+  DimEnv sizes(Index tokens, Index sequences, Index pages, Index rows) const;
   /// Bytes of cached keys and values of one position.
   Index position_bytes() const;
 

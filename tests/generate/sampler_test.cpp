@@ -154,7 +154,7 @@ TEST(Sampler, Penalties) {
   o.penalty_last = 0;
   EXPECT_EQ(best({0, 0, 0, 0, 0}), 0);
   o.penalty_last = -1;
-  EXPECT_EQ(best(Tokens(300, 0)), 2);
+  EXPECT_EQ(best(Tokens(300, 0)), 1);
   o = SamplerOptions::greedy();
   o.presence_penalty = 0.6;
   EXPECT_EQ(best({0, 0}), 1);
