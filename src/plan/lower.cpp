@@ -54,8 +54,11 @@ class Lowering {
   // A dense slot over a whole new buffer.
   Slot fresh(BufferKind kind, std::size_t number, Operand value) {
     const TensorType& t = g_.type(value);
-    require(!t.encoding, "{} has the encoded type {}, which only constants may have", describe(g_, value.node),
-            t.text());
+    require(t.plane_count() == 1, "{} has the encoded type {} of {} planes, which only constants may have",
+            describe(g_, value.node), t.text(), t.plane_count());
+    const bool caller = kind == BufferKind::input || kind == BufferKind::output || kind == BufferKind::state;
+    require(!t.encoding || !caller, "{} has the encoded type {}, expected a dense {}", describe(g_, value.node),
+            t.text(), kind == BufferKind::input ? "input" : kind == BufferKind::output ? "output" : "state");
     return {buffer(kind, number, t.plane_bytes(0), value), t};
   }
 
@@ -302,6 +305,7 @@ class Lowering {
     for (std::size_t i = 0; i < g_.outputs.size(); ++i) {
       if (!output_slots_[i]) {
         const Slot& s = slot(g_.outputs[i]);
+        require(!s.type.encoding, "output {} is {}, expected a dense tensor: decode it", i, s.type.text());
         Buffer& b = p_.buffers[s.buffer];
         if (b.kind == BufferKind::arena && p_.shares[s.buffer] == s.buffer && whole(s)) {
           b.kind = BufferKind::output;

@@ -93,7 +93,7 @@ class Evaluator {
   std::vector<Tensor> reference(const Node& n, const std::vector<Tensor>& in) {
     std::vector<Tensor> out;
     for (const TensorType& t : n.results) {
-      if (t.encoding) {  // only constants have such results, and they bring their own bytes
+      if (t.encoding) {  // its op brings the bytes
         out.emplace_back();
         continue;
       }

@@ -1,6 +1,7 @@
 // gather: copies slices by their bits; a table is never converted.
 #include "ops/gather/gather.h"
 
+#include "codecs/codec.h"
 #include "core/copy_elements.h"
 #include "core/error.h"
 #include "core/walk.h"
@@ -28,9 +29,10 @@ void track_elements(InferContext& c) {
 TensorType gather_infer(const GatherAttrs& a, InferContext& c) {
   require(c.in.size() == 2, "{} operands are given, expected 2", c.in.size());
   const TensorType &table = c.in[0], &indices = c.in[1];
-  require(!table.encoding, "an encoded tensor {} is not gathered from, dequantise it", table.text());
   require_indices(indices);
   const Index axis = table.axis(a.axis);
+  require(!table.encoding || (table.block_axis == table.rank() - 1 && axis != table.block_axis),
+          "the table is {}, expected blocks along the last axis, and axis {} to be another", table.text(), axis);
   if (c.value(1)) check_known_indices(*c.value(1), axis, table.dim(axis));
   track_elements(c);
   TensorType t{table.dtype, {}};
@@ -41,7 +43,7 @@ TensorType gather_infer(const GatherAttrs& a, InferContext& c) {
 }
 
 void gather_reference(const GatherAttrs& a, const RefArgs& r) {
-  const Tensor& table = r.in[0];
+  const Tensor table = r.in[0].type().encoding ? decode(r.in[0]) : r.in[0];
   const Index axis = table.type().axis(a.axis);
   const AxisSplit s = split_at(table.shape(), axis);
   const std::vector<Index> at = positions(r.in[1], axis, s.extent);
@@ -56,6 +58,7 @@ void gather_reference(const GatherAttrs& a, const RefArgs& r) {
 }
 
 Grads gather_vjp(const GatherAttrs& a, const VjpArgs& v) {
+  if (v.in[0].type().encoding) return {std::nullopt, std::nullopt};
   const Index axis = v.in[0].type().axis(a.axis);
   return {scatter_add(v.dout(), v.in[1], axis, v.in[0].dim(axis)), std::nullopt};
 }
@@ -93,6 +96,16 @@ std::vector<Case<GatherAttrs>> gather_cases() {
   more(-2, {DType::f32, {2, 7, 3}}, CaseInput(DType::i64, {11}).range(-7, 6));
   more(1, {DType::c64, {3, 5}}, CaseInput(DType::i64, {3}).range(-5, 4));
   cases.back().common.gradient = false;
+  const auto encoded = [&](Index axis, std::vector<Dim> dims, CaseInput indices) {
+    const CaseInput table(TensorType(DType::f32, std::move(dims), *find_codec("a8")->encoding, -1));
+    cases.push_back({{axis},
+                     {.inputs = {table, std::move(indices)}, .tolerance = exact, .gradient = false,
+                      .other_dtypes = false}});
+  };
+  encoded(0, {5, 64}, CaseInput(DType::i32, {7}).range(-5, 4));
+  encoded(0, {5, 32}, CaseInput(DType::i64, {b, 2}).range(-5, 4));
+  encoded(1, {2, 3, 32}, CaseInput(DType::i64, {4}).range(-3, 2));
+  encoded(0, {5, 32}, CaseInput(DType::i64, {0}));
   return cases;
 }
 
@@ -104,7 +117,8 @@ constinit const Op<GatherAttrs> gather_op{{
         "The slices of a table along `axis` that indices name: the result has sizes table[:axis] ++ indices ++ "
         "table[axis+1:]. Table of any element type, indices i32 or i64 of any shape. A negative index counts from the "
         "end; an index outside [-size, size) is an Error that names it, when known at once, else in the run and "
-        "before anything is written. Gradient of the table: scatter_add.",
+        "before anything is written. The slices of an encoded table, along an axis without blocks, are decoded to f32; it "
+        "has no gradient. Gradient of the table: scatter_add.",
     .infer = gather_infer,
     .vjp = gather_vjp,
     .reference = gather_reference,
@@ -115,6 +129,9 @@ constinit const Op<GatherAttrs> gather_op{{
               {{0}, {{DType::f32, {3}}}, "1 operands are given, expected 2"},
               {{0}, {{DType::f32, {3}}, {DType::f32, {3}}}, "indices are f32[3], expected i32 or i64"},
               {{0}, {{DType::f32, {3}}, {DType::u8, {3}}}, "indices are u8[3], expected i32 or i64"},
+              {{1},
+               {TensorType(DType::f32, {3, 32}, *find_codec("a8")->encoding, -1), {DType::i64, {3}}},
+               "the table is f32:a8@1[3,32], expected blocks along the last axis, and axis 1 to be another"},
               {{1}, {{DType::f32, {3}}, {DType::i64, {3}}}, "axis 1 is out of range for rank 1"},
               {{0}, {{DType::f32, {}}, {DType::i64, {3}}}, "axis 0 is out of range for rank 0"},
           };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/encode/encoded_source.h"
 #include "ops/gather/index_view.h"
 
 namespace rlx {
@@ -111,12 +112,46 @@ Step gather_packed(const StepArgs& n, std::size_t axis) {
                });
 }
 
+// Slices of an encoded table, decoded; an item is one row of blocks.
+template <class I>
+Step gather_decoded(const StepArgs& n, std::size_t axis) {
+  const TensorType& table = n.in[0].type;
+  StepBuilder s("gather_decoded");
+  const EncodedSource x(s, n.in[0]);
+  const auto indices = s.read<I>(n.in[1]);
+  const auto y = s.write<float>(n.out[0]);
+  const Layout shape(s, n.in[1]);
+  const std::span<const Dim> dims(table.dims);
+  const TableSizes sizes = table_sizes(s, table, axis);
+  const auto columns = s.dim(table.dim(-1));
+  const Dim lines = product(dims.subspan(axis + 1, dims.size() - axis - 2));  // rows of a slice
+  const auto height = s.dim(lines);
+  const Dim count = n.in[1].type.count(), items = product(dims.first(axis)) * count * lines;
+  const Encoding& encoding = *table.encoding;
+  if (encoding.planes.size() == 1)
+    s.needs_at_most(x.token(), items * floordiv(table.dim(-1), encoding.block) * encoding.planes[0].bytes);
+  return s.run(max(items, 1), indexed_grain(DType::f32, items, table.dim(-1)),
+               [=](const Memory& m, const DimValues& d, Range r) {
+                 const Index extent = d[sizes.extent], width = d[columns], rows = d[height];
+                 check_indices("gather", m[indices].data(), shape(d), static_cast<Index>(axis), extent);
+                 const auto n_indices = static_cast<Index>(m[indices].size());
+                 const Index all = d[sizes.outer] * n_indices * rows;
+                 for (Index i = r.begin; i < std::min(r.end, all); ++i) {
+                   const Index line = i % rows, j = i / rows % n_indices, o = i / rows / n_indices;
+                   const Index at = position(m[indices][static_cast<std::size_t>(j)], extent);
+                   x.decode(m, width, (o * extent + at) * rows + line, 1, 0, width, m[y].data() + i * width);
+                 }
+               });
+}
+
 std::optional<Step> gather_step(const StepArgs& n) {
   if (!n.in[0].dense() || !n.in[1].dense() || !n.out[0].dense()) return n.decline("gather reads and writes densely");
   if (n.in[1].type.dims.size() > most_axes) return n.decline("gather has a kernel for indices of up to 16 axes");
   const TensorType& table = n.in[0].type;
   const auto axis = static_cast<std::size_t>(table.axis(n.node.attrs.as<GatherAttrs>().axis));
+  if (table.encoding && !EncodedSource::takes(n.in[0])) return n.decline("an encoded table is a constant, or one plane");
   return with_index_type(n.in[1].type.dtype, [&]<class I>() {
+    if (table.encoding) return gather_decoded<I>(n, axis);
     return element_bytes(table.dtype) == 0 ? gather_packed<I>(n, axis) : gather_bytes<I>(n, axis);
   });
 }

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <complex>
 
+#include "codecs/codec.h"
 #include "core/error.h"
 #include "core/num.h"
 #include "core/walk.h"
 #include "ops/broadcast/broadcast.h"
+#include "ops/encode/encode.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reshape/reshape.h"
 #include "ops/scalar/scalar.h"
@@ -17,13 +19,31 @@ namespace rlx {
 
 namespace {
 
+// An encoded matrix on the right, beside f32, dense or encoded along the inner axis.
+TensorType encoded_infer(const MatmulAttrs& a, InferContext& c) {
+  const TensorType &x = c.in[0], &y = c.in[1];
+  require(y.encoding && y.dtype == DType::f32, "operand 1 is {} beside {}, expected an encoded matrix", y.text(),
+          x.text());
+  require(y.rank() == 2 && y.block_axis == 1, "operand 1 is {}, expected rank 2 and blocks along the last axis",
+          y.text());
+  require(x.dtype == DType::f32 && x.rank() >= 2 && !a.transpose_a,
+          "operand 0 is {}, expected f32 of rank 2 or more, not transposed, beside an encoded one", x.text());
+  require(!x.encoding || (x.block_axis == x.rank() - 1 && a.transpose_b),
+          "operand 0 is {}, expected blocks along the inner axis of both operands", x.text());
+  c.equal(x.dim(-1), y.dim(a.transpose_b ? 1 : 0), "inner sizes of a matmul");
+  std::vector<Dim> dims = x.dims;
+  dims.back() = y.dim(a.transpose_b ? 0 : 1);
+  return {DType::f32, std::move(dims)};
+}
+
 TensorType matmul_infer(const MatmulAttrs& a, InferContext& c) {
   require(c.in.size() == 2, "{} operands are given, expected 2", c.in.size());
   const TensorType &x = c.in[0], &y = c.in[1];
+  if (x.encoding || y.encoding) return encoded_infer(a, c);
   for (std::size_t i = 0; i < 2; ++i) {
     const DType d = c.in[i].dtype;
     const bool numeric = is_arithmetic_float(d) || is_complex(d) || (is_integer(d) && bits(d) >= 8);
-    require(!c.in[i].encoding && numeric, "element type {} is not supported, cast first", c.in[i].text());
+    require(numeric, "element type {} is not supported, cast first", c.in[i].text());
     require(c.in[i].rank() >= 2, "operand {} is {}, expected rank 2 or more: reshape a vector to one row or one column",
             i, c.in[i].text());
   }
@@ -37,11 +57,15 @@ TensorType matmul_infer(const MatmulAttrs& a, InferContext& c) {
 }
 
 Value matmul_definition(const MatmulAttrs& a, const DefineArgs& d) {
+  if (d[0].type().encoding) return matmul(decode(d[0]), d[1], a);
+  if (d[1].type().encoding) return matmul(d[0], decode(d[1]), a);
   const Value x = a.transpose_a ? transpose_last(d[0]) : d[0], y = a.transpose_b ? transpose_last(d[1]) : d[1];
   return sum(unsqueeze(x, {x.rank()}) * unsqueeze(y, {y.rank() - 2}), {-2});
 }
 
 Grads matmul_vjp(const MatmulAttrs& a, const VjpArgs& v) {
+  if (v.in[0].type().encoding) return {std::nullopt, std::nullopt};
+  if (v.in[1].type().encoding) return {matmul(v.dout(), v.in[1], {false, !a.transpose_b}), std::nullopt};
   const Value x = conj(v.in[0]), y = conj(v.in[1]), u = v.dout();
   const bool ta = a.transpose_a, tb = a.transpose_b;
   const Value dx = ta ? matmul(y, u, {tb, true}) : matmul(u, y, {false, !tb});
@@ -182,6 +206,10 @@ void real_reference(const MatmulAttrs& a, const RefArgs& r) {
 
 void matmul_reference(const MatmulAttrs& a, const RefArgs& r) {
   if (r.out[0].count() == 0) return;
+  if (r.in[1].type().encoding) {
+    const Tensor dense[] = {r.in[0].type().encoding ? decode(r.in[0]) : r.in[0], decode(r.in[1])};
+    return real_reference(a, {dense, r.out, r.dims});
+  }
   const DType d = r.in[0].dtype();
   if (is_float(d)) return real_reference(a, r);
   if (is_complex(d)) return reference_of<std::complex<double>>(a, r);
@@ -189,6 +217,24 @@ void matmul_reference(const MatmulAttrs& a, const RefArgs& r) {
 }
 
 // --- cases ---
+
+// Encoded right operands, of either block axis, beside dense and encoded left ones.
+void encoded_cases(std::vector<Case<MatmulAttrs>>& cases) {
+  const Encoding& a8 = *find_codec("a8")->encoding;
+  const Dim s = Dim::symbol("S", 1, 16);
+  const auto encoded = [&](std::vector<Dim> dims) { return CaseInput(TensorType(DType::f32, std::move(dims), a8, -1)); };
+  const auto add = [&](bool transposed, CaseInput x, CaseInput w) {
+    cases.push_back({{false, transposed}, {.inputs = {std::move(x), std::move(w)}, .other_dtypes = false}});
+    if (cases.back().common.inputs[0].type.encoding) cases.back().common.gradient = false;
+  };
+  add(true, CaseInput(DType::f32, {1, 32}), encoded({3, 32}));
+  add(true, CaseInput(DType::f32, {2, s, 64}), encoded({5, 64}));
+  add(false, CaseInput(DType::f32, {s, 5}), encoded({5, 64}));
+  add(true, encoded({3, 64}), encoded({7, 64}));
+  add(true, encoded({2, s, 32}), encoded({3, 32}));
+  add(true, CaseInput(DType::f32, {0, 32}), encoded({3, 32}));
+  add(true, CaseInput(DType::f32, {2, 0}), encoded({3, 0}));
+}
 
 std::vector<Case<MatmulAttrs>> matmul_cases() {
   const Dim b = Dim::symbol("B", 1, 8), s = Dim::symbol("S", 1, 16), k = Dim::symbol("K", 0, 8);
@@ -249,11 +295,15 @@ std::vector<Case<MatmulAttrs>> matmul_cases() {
         {{ta, !ta},
          {.inputs = {{DType::c64, {2, 3, 3}}, {DType::c64, {3, 3}}}, .gradient = false, .other_dtypes = false}});
   }
+  encoded_cases(cases);
   return cases;
 }
 
 std::vector<Failure<MatmulAttrs>> matmul_failures() {
   const auto f = [](std::vector<Dim> dims) { return TensorType(DType::f32, std::move(dims)); };
+  const auto a8 = [](std::vector<Dim> dims) {
+    return TensorType(DType::f32, std::move(dims), *find_codec("a8")->encoding, -1);
+  };
   return {
       {{}, {f({4, 8}), f({9, 16})}, "inner sizes of a matmul: 8 is not 9"},
       {{true, false}, {f({4, 8}), f({8, 16})}, "inner sizes of a matmul: 4 is not 8"},
@@ -265,6 +315,12 @@ std::vector<Failure<MatmulAttrs>> matmul_failures() {
       {{}, {TensorType(DType::boolean, {2, 2}), f({2, 2})}, "element type bool[2,2] is not supported, cast first"},
       {{}, {f({2, 2}), TensorType(DType::f8e4m3, {2, 2})}, "element type f8e4m3[2,2] is not supported, cast first"},
       {{}, {f({2, 2})}, "1 operands are given, expected 2"},
+      {{false, true}, {f({2, 64}), a8({3, 96})}, "inner sizes of a matmul: 64 is not 96"},
+      {{false, true}, {f({2, 64}), a8({2, 3, 64})}, "operand 1 is f32:a8@2[2,3,64], expected rank 2"},
+      {{true, true}, {f({64, 2}), a8({3, 64})}, "operand 0 is f32[64,2], expected f32 of rank 2 or more, not transposed"},
+      {{false, true}, {TensorType(DType::f16, {2, 64}), a8({3, 64})}, "operand 0 is f16[2,64], expected f32 of rank 2"},
+      {{false, true}, {a8({2, 64}), f({3, 64})}, "operand 1 is f32[3,64] beside f32:a8@1[2,64], expected an encoded"},
+      {{false, false}, {a8({2, 64}), a8({64, 32})}, "operand 0 is f32:a8@1[2,64], expected blocks along the inner axis"},
   };
 }
 
@@ -276,7 +332,9 @@ constinit const Op<MatmulAttrs> matmul_op{{
            "rank 2 or more. With `transpose_a` the first operand is stored [..,K,M], with `transpose_b` the second "
            "[..,N,K]. Batch axes broadcast as NumPy's do; only the constant size 1 stretches. Element types are equal: "
            "f64, f32, f16, bf16 (the sum is kept wider and rounded once), integers of at least 8 bits (they wrap; cast "
-           "them first where a sum needs more bits), c64. K of 0 gives zeros. Gradient: da = dc * b^H and db = a^H * "
+           "them first where a sum needs more bits), c64. K of 0 gives zeros. The second operand may be an encoded matrix "
+           "with blocks along its last axis, beside a first one in f32, which may be encoded along the inner axis: the "
+           "result is the f32 product of what they decode to, and only a dense first operand has a gradient. Gradient: da = dc * b^H and db = a^H * "
            "dc, summed over the axes along which the operand was stretched.",
     .infer = matmul_infer,
     .definition = matmul_definition,

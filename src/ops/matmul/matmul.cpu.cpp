@@ -4,14 +4,25 @@
 #include <algorithm>
 
 #include "ir/outline.h"
-#include "ops/matmul/matmul_step.h"
+#include "ops/matmul/encoded_step.h"
 #include "ops/matmul/product_body.h"
 
 namespace rlx {
 
 namespace {
 
+// With an encoded operand.
+std::optional<Step> encoded_maker(const StepArgs& n) {
+  const auto plan = plan_encoded_product(n, n.node.attrs.as<MatmulAttrs>(), n.in[0], n.in[1], n.out[0].type);
+  if (!plan) return {};
+  if (!n.out[0].dense()) return n.decline("matmul writes dense rows");
+  StepBuilder s("matmul_encoded");
+  const auto out = s.write<std::byte>(n.out[0]);
+  return encoded_step(s, *plan, {.out = out});
+}
+
 std::optional<Step> matmul_step(const StepArgs& n) {
+  if (n.in[1].type.encoding) return encoded_maker(n);
   const auto plan = plan_product(n, n.node.attrs.as<MatmulAttrs>(), n.in[0], n.in[1], n.out[0].type);
   if (!plan) return {};
   if (!n.out[0].dense()) return n.decline("matmul writes dense rows");
@@ -41,6 +52,20 @@ std::optional<ProductBias> take_bias(StepBuilder& s, ProductBody& body) {
   return ProductBias{s.read<std::byte>(*bias), sum, !half || rounds};
 }
 
+// What becomes of the results of a product with a body behind it.
+std::optional<ProductEnd> end_of(StepBuilder& s, ProductBody& body, const StepArgs& n, bool takes_bias) {
+  ProductEnd end;
+  if (takes_bias) end.bias = take_bias(s, body);
+  if (body.is_done() && n.out[0].dense()) {
+    end.out = s.write<std::byte>(n.out[0]);
+    return end;
+  }
+  const auto [rest, slots] = body.rest();
+  end.stage = region::make_stage(s, {rest, slots, n.out, n.why});
+  if (!end.stage) return {};
+  return end;
+}
+
 // A body of one product of body inputs, and elementwise ops on it, of its shape.
 std::optional<Step> fused_step(const StepArgs& n) {
   const Graph& g = *n.node.bodies[0];
@@ -54,19 +79,19 @@ std::optional<Step> fused_step(const StepArgs& n) {
   for (const Slot& s : n.out) {
     if (s.type.dims != node.results[0].dims) return n.decline("a result has another shape than the matmul");
   }
-  const auto plan = plan_product(n, node.attrs.as<MatmulAttrs>(), *a, *b, node.results[0]);
+  const auto& attrs = node.attrs.as<MatmulAttrs>();
+  if (b->type.encoding) {
+    const auto plan = plan_encoded_product(n, attrs, *a, *b, node.results[0]);
+    if (!plan) return {};
+    StepBuilder s("matmul_encoded_fused");
+    auto end = end_of(s, body, n, true);
+    return end ? std::optional(encoded_step(s, *plan, std::move(*end))) : std::nullopt;
+  }
+  const auto plan = plan_product(n, attrs, *a, *b, node.results[0]);
   if (!plan) return {};
   StepBuilder s("matmul_fused");
-  ProductEnd end;
-  if (plan->kernel->takes_bias) end.bias = take_bias(s, body);
-  if (body.is_done() && n.out[0].dense()) {
-    end.out = s.write<std::byte>(n.out[0]);
-  } else {
-    const auto [rest, slots] = body.rest();
-    end.stage = region::make_stage(s, {rest, slots, n.out, n.why});
-    if (!end.stage) return {};
-  }
-  return product_step(s, *plan, std::move(end));
+  auto end = end_of(s, body, n, plan->kernel->takes_bias);
+  return end ? std::optional(product_step(s, *plan, std::move(*end))) : std::nullopt;
 }
 
 }  // namespace
