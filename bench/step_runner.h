@@ -90,6 +90,11 @@ class StepRunner {
     bound_ = std::make_unique<BoundStep>(step_, DimEnv{}, [&](BufferId) { return places_[next++]; });
   }
   void run() const { bound_->run({0, bound_->items()}); }
+  /// One of so many equal parts.
+  void run_part(Index part, Index parts) const {
+    const Index n = bound_->items();
+    bound_->run({n * part / parts, n * (part + 1) / parts});
+  }
 
  private:
   Graph graph_;

@@ -6,9 +6,12 @@
 #include <random>
 
 #include "autodiff/gradient.h"
+#include "codecs/codec.h"
 #include "core/error.h"
 #include "ir/builder.h"
 #include "ir/op_table.h"
+#include "ops/constant/constant.h"
+#include "ops/encode/encode.h"
 
 namespace rlx::test {
 
@@ -92,6 +95,11 @@ bool same_class(double a, double b) {
 }  // namespace
 
 Tensor fill(const CaseInput& input, const DimEnv& dims, unsigned seed) {
+  if (input.type.encoding) {
+    CaseInput dense = input;
+    dense.type = TensorType(input.type.dtype, input.type.dims);
+    return encode(fill(dense, dims, seed), codec_of(*input.type.encoding));
+  }
   std::vector<Index> shape;
   for (const Dim& d : input.type.dims) shape.push_back(d.evaluate(dims));
   Tensor t(input.type.dtype, shape);
@@ -118,7 +126,8 @@ Bound bind_case(const OpDef& op, const AnyCase& c, const std::map<DType, DType>&
   std::vector<CaseInput> inputs = c.common.inputs;
   DimSymbols symbols;
   for (CaseInput& in : inputs) {
-    if (const auto it = replace.find(in.type.dtype); it != replace.end()) in.type.dtype = it->second;
+    const auto it = replace.find(in.type.dtype);
+    if (it != replace.end() && !in.type.encoding) in.type.dtype = it->second;
     operands.push_back(b.input("a" + std::to_string(operands.size()), in.type));
     for (const Dim& d : in.type.dims) d.collect_symbols(symbols);
   }
@@ -131,9 +140,35 @@ Bound bind_case(const OpDef& op, const AnyCase& c, const std::map<DType, DType>&
   return r;
 }
 
+Bound program_of(const Bound& b) {
+  Bound r{.graph = {}, .inputs = {}, .dims = b.dims};
+  Builder g;
+  Values in;
+  for (std::size_t i = 0; i < b.inputs.size(); ++i) {
+    const Tensor& t = b.inputs[i];
+    if (t.type().encoding) {
+      in.push_back(constant(g, t));
+      continue;
+    }
+    in.push_back(g.input(b.graph.input_names[i], b.graph.nodes[b.graph.inputs[i]].results[0]));
+    r.inputs.push_back(t);
+  }
+  Values out = g.inline_graph(b.graph, in);
+  for (Value& v : out) {
+    if (v.type().encoding) v = decode(v);
+  }
+  r.graph = g.finish(out);
+  return r;
+}
+
 Difference compare(const Tensor& got, const Tensor& want, const Tolerance& tolerance) {
   Difference d;
   if (got.type() != want.type()) return {false, 0, got.type().text() + " for " + want.type().text()};
+  if (got.type().encoding) {
+    Difference decoded = compare(decode(got), decode(want), tolerance);
+    if (decoded.ok && !identical(got, want)) return {false, 0, "bytes that decode to the same"};
+    return decoded;
+  }
   const auto a = numbers(got), b = numbers(want);
   double largest = 0;
   for (const auto& z : b) {
@@ -217,7 +252,7 @@ double gradient_error(const Graph& g, const std::vector<Tensor>& inputs, const D
   double worst = 0;
   std::size_t next = 0;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
-    if (!is_float(inputs[k].dtype())) continue;
+    if (!is_float(inputs[k].dtype()) || inputs[k].type().encoding) continue;
     const std::vector<double> got = load<double>(grads[next++]);
     double scale = 1e-3;
     for (const double v : got) scale = std::max(scale, std::fabs(v));

@@ -27,6 +27,9 @@ struct Bound {
 /// types.
 Bound bind_case(const OpDef& op, const AnyCase& c, const std::map<DType, DType>& replace, unsigned seed);
 
+/// The same with encoded inputs as constants, and encoded results decoded: programs take and give dense tensors.
+Bound program_of(const Bound& b);
+
 /// Fills a tensor as a case input asks.
 Tensor fill(const CaseInput& input, const DimEnv& dims, unsigned seed);
 

@@ -55,6 +55,17 @@ std::vector<Index> numbers(std::span<const Dim> dims, const DimEnv& env) {
   return v;
 }
 
+Tensor empty_tensor(const TensorType& t, const DimEnv& env) {
+  const std::vector<Index> shape = numbers(t.dims, env);
+  if (!t.encoding) return {t.dtype, shape};
+  TensorType type = t;
+  type.dims.assign(shape.begin(), shape.end());
+  std::vector<Bytes> planes;
+  for (std::size_t p = 0; p < type.plane_count(); ++p)
+    planes.push_back(Bytes::allocate(type.plane_bytes(p).constant()));
+  return {type, std::move(planes)};
+}
+
 struct Operands {
   std::vector<Slot> slots;
   std::vector<std::unique_ptr<Guarded>> memory;  // by buffer id: operands, then results
@@ -75,7 +86,7 @@ void place(Operands& o, const Tensor& t, const TensorType& type, const Tensor* c
   Slot slot{.buffer = static_cast<BufferId>(o.memory.size()), .type = type, .constant = constant};
   const auto seed = static_cast<unsigned>(o.memory.size() + 1);
   const int width = bits(t.dtype());
-  if (!strided || constant || t.rank() == 0 || width % 8 != 0) {
+  if (!strided || constant || t.rank() == 0 || t.type().encoding || width % 8 != 0) {
     auto m = std::make_unique<Guarded>(t.bytes().size(), seed);
     std::ranges::copy(t.bytes(), m->data());
     o.memory.push_back(std::move(m));
@@ -204,7 +215,7 @@ std::optional<std::vector<Tensor>> run_node(const Graph& g, Id id, std::span<con
   std::vector<Tensor> results;
   for (const TensorType& t : node.results) {
     out.push_back({.buffer = static_cast<BufferId>(o.memory.size()), .type = t});
-    results.emplace_back(t.dtype, numbers(t.dims, dims));
+    results.push_back(empty_tensor(t, dims));
     o.memory.push_back(std::make_unique<Guarded>(results.back().bytes().size(), 99));
   }
   const std::optional<Step> step = makers.make({node, o.slots, out, why});
@@ -225,6 +236,7 @@ std::optional<std::vector<Tensor>> run_node(const Graph& g, Id id, std::span<con
   EXPECT_TRUE(places.kept()) << step->name << " wrote outside its scratch memory or into a packed constant";
   for (std::size_t r = 0; r < results.size(); ++r) {
     const std::span<std::byte> to = results[r].mutable_bytes();
+    ensure(results[r].type().plane_count() == 1, "results have one plane");
     if (!to.empty()) std::memcpy(to.data(), places.memory(out[r].buffer).data(), to.size());
   }
   return results;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "codecs/codec.h"
+#include "codecs/integer_form.h"
 #include "core/element.h"
 
 namespace rlx {
@@ -41,6 +42,7 @@ void decode_nibbles(BlockBytes codes, const std::array<std::int8_t, 16>& levels,
 ///   static constexpr Index elements, bytes;            of a block
 ///   static void decode(BlockBytes block, BlockFloats to);
 ///   static void encode(const float* from, const float* importance, std::uint8_t* block);   when it can be written;
+///   static constexpr IntegerForm integers;             when its elements are small integers times scales;
 /// `importance` is null or a weight of the squared error for each of the elements.
 template <class Format>
 struct BlockFormat {
@@ -70,6 +72,7 @@ constexpr Codec block_codec(std::string_view source) {
   using Made = BlockFormat<Format>;
   Codec codec{.encoding = &Made::encoding, .source = source, .decode = Made::decode};
   if constexpr (requires { &Format::encode; }) codec.encode = Made::encode;
+  if constexpr (requires { &Format::integers; }) codec.integers = &Format::integers;
   return codec;
 }
 

@@ -16,6 +16,8 @@ struct EncodedRows {
   Index rows = 0, columns = 0;
 };
 
+struct IntegerForm;
+
 /// A storage format. `src/codecs/NAME/` defines one, or a family of them, and exports them as
 /// `std::span<const Codec> NAME_codecs()`; nothing outside the folder and the tables of file formats knows its name.
 struct Codec {
@@ -27,6 +29,8 @@ struct Codec {
   /// is only read.
   void (*encode)(const float* from, Index rows, Index columns, const float* importance,
                  std::span<std::byte* const> planes) = nullptr;
+  /// How elements are small integers times scales, where they are; see integer_form.h.
+  const IntegerForm* integers = nullptr;
 };
 
 /// All formats, in the order of their folders.

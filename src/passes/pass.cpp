@@ -123,6 +123,8 @@ std::span<const Pass> all_passes() {
        lower_precision, 0.05},
       {"quantise-products", "Computes products with constant matrices in 8-bit integers, if the options ask for it.",
        quantise_products, 0.1},
+      {"encode-activations", "Multiplies encoded matrices by activations in 8-bit blocks, if the options ask for it.",
+       encode_activations, 0.05},
       {"open-quantisation", "Takes quantize and dequantize apart, so that they fuse.", open_quantisation},
 
       // Fuse.

@@ -41,6 +41,7 @@ struct CompileOptions {
   std::set<std::string, std::less<>> disabled;     // passes that are left out
   std::set<std::string, std::less<>> print_after;  // passes whose result goes to the report
   std::optional<DType> matmul_dtype = {};          // of products of f32 values: bf16, f16, or i8 with constant matrices
+  bool encode_activations = false;                 // of products with encoded matrices: in 8-bit blocks
   std::function<bool(std::string_view)> quantise = {};  // whether a product, by name, may become i8; absent: all may
   std::function<void(const Remark&)> log = {};          // hears every remark as it is made
   Progress progress = {};                               // hears of passes and of the packing of weights

@@ -29,6 +29,11 @@ Graph quantise_products(const Graph& g, PassContext& context);
 /// What CompileOptions::quantise is asked about: the label of a product, or a short form of the node.
 std::string product_name(const Graph& g, Id id);
 
+/// Where CompileOptions::encode_activations is set: products of f32 values with encoded constant matrices that are made
+/// of integers become products of `encode`d values, in the format a8. Products of one value share its blocks. Comes
+/// before the fusions.
+Graph encode_activations(const Graph& g, PassContext& context);
+
 /// Replaces quantize and dequantize, blocks apart, by their definitions, so that they join the regions around them.
 Graph open_quantisation(const Graph& g, PassContext& context);
 

@@ -58,7 +58,10 @@ class Lowering {
             describe(g_, value.node), t.text(), t.plane_count());
     const bool caller = kind == BufferKind::input || kind == BufferKind::output || kind == BufferKind::state;
     require(!t.encoding || !caller, "{} has the encoded type {}, expected a dense {}", describe(g_, value.node),
-            t.text(), kind == BufferKind::input ? "input" : kind == BufferKind::output ? "output" : "state");
+            t.text(),
+            kind == BufferKind::input    ? "input"
+            : kind == BufferKind::output ? "output"
+                                         : "state");
     return {buffer(kind, number, t.plane_bytes(0), value), t};
   }
 

@@ -146,7 +146,7 @@ TEST(BulkOpencl, CasesOfOtherOpsThroughDefinitions) {
       const std::vector<AnyCase> cases = op->cases();
       for (std::size_t i = 0; i < cases.size(); ++i) {
         SCOPED_TRACE(fmt::format("{} case {} {{{}}}", op->name(), i, cases[i].attrs.print()));
-        const Bound b = bind_case(*op, cases[i], {}, static_cast<unsigned>(i));
+        const Bound b = program_of(bind_case(*op, cases[i], {}, static_cast<unsigned>(i)));
         std::vector<Tensor> got;
         try {
           got = run_session(b.graph, b.inputs, b.dims);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "autodiff/gradient.h"
+#include "codecs/codec.h"
 #include "core/error.h"
 #include "ir/print.h"
 #include "ir/verify.h"
@@ -28,7 +29,9 @@ void check_text(const Graph& g) {
   ConstantSink sink;
   const std::string text = print(g, &sink);
   const NamedTensors data = sink.take();
-  const Graph again = parse(text, {.data = &data});
+  Encodings encodings;
+  for (const Codec* codec : all_codecs()) encodings.emplace(codec->encoding->name, codec->encoding);
+  const Graph again = parse(text, {.encodings = &encodings, .data = &data});
   ConstantSink second;
   EXPECT_EQ(print(again, &second), text);
   const bool by_storage = std::ranges::any_of(g.nodes, [](const Node& n) { return n.op->name() == "constant"; });

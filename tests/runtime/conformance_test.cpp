@@ -67,7 +67,7 @@ TEST_P(Compiled, CasesAtEveryLevel) {
                      (replace.empty() ? "" : " as " + std::string(name(replace.begin()->second))));
         std::optional<Bound> b;
         try {
-          b = bind_case(op, cases[i], replace, seed += 17);
+          b = program_of(bind_case(op, cases[i], replace, seed += 17));
         } catch (const Error&) {
           continue;  // the op refuses this element type
         }

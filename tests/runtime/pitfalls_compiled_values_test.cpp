@@ -329,7 +329,7 @@ TEST(Pitfalls, P67_R22_EveryOpStaysWithinItsOperands) {
       SCOPED_TRACE(op->name());
       int of_op = 0;
       for (const AnyCase& c : op->cases()) {
-        const Bound b = bind_case(*op, c, {}, 1);
+        const Bound b = program_of(bind_case(*op, c, {}, 1));
         const Executable exe = session.compile(b.graph, unfused(), careful);
         NamedTensors in;
         for (std::size_t i = 0; i < b.inputs.size(); ++i) in.emplace(b.graph.input_names[i], b.inputs[i]);

@@ -1,10 +1,10 @@
 // a8: activations in blocks of 32 codes of 8 bits, beside the products of integers that they are made for.
+#include "codecs/a8/a8.h"
+
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-
-#include "codecs/a8/a8.h"
 
 namespace rlx {
 
@@ -19,7 +19,7 @@ void encode_block(const float* x, std::byte* to) {
   const float top = std::bit_cast<float>(most);
   std::int8_t codes[a8_block] = {};
   float scale = top / 127.0F;
-  std::int32_t sum = 0;
+  std::int32_t sum = 0, first = 0;
   if (!std::isfinite(top)) {
     scale = std::nanf("");
   } else if (top < a8_least) {
@@ -29,14 +29,15 @@ void encode_block(const float* x, std::byte* to) {
     for (Index i = 0; i < a8_block; ++i) {
       codes[i] = static_cast<std::int8_t>(std::nearbyintf(x[i] * inverse));
       sum += codes[i];
+      if (i < a8_block / 2) first += codes[i];
     }
   }
   const float scaled_sum = scale * static_cast<float>(sum);
-  const std::int32_t negative_sum = -sum;
+  const std::int32_t sums[] = {-sum, -first};
   std::memcpy(to, codes, sizeof codes);
   std::memcpy(to + a8_block, &scale, sizeof scale);
   std::memcpy(to + a8_block + 4, &scaled_sum, sizeof scaled_sum);
-  std::memcpy(to + a8_block + 8, &negative_sum, sizeof negative_sum);
+  std::memcpy(to + a8_block + 8, sums, sizeof sums);
 }
 
 void encode_rows(const float* from, Index rows, Index columns, const float*, std::span<std::byte* const> to) {
@@ -55,9 +56,11 @@ void decode_rows(const EncodedRows& from, float* to) {
 }
 
 constexpr Codec codecs[] = {{.encoding = &a8_encoding,
-                             .source = "rlx: blocks of 32 codes of i8 at scale max/127, then f32 scale, f32 scale times "
-                                       "the sum of codes, i32 minus the sum of codes; a block with an element that is "
-                                       "not finite decodes to NaN, one below 2^-100 to 0",
+                             .source =
+                                 "rlx: blocks of 32 codes of i8 at scale max/127, then f32 scale, f32 scale times "
+                                 "the sum of codes, i32 minus the sum of codes, i32 minus that of the first 16; a "
+                                 "block with an element that is "
+                                 "not finite decodes to NaN, one below 2^-100 to 0",
                              .decode = decode_rows,
                              .encode = encode_rows}};
 

@@ -5,8 +5,9 @@
 
 namespace rlx {
 
-/// Elements and bytes of a block: 32 codes, f32 scale, f32 scale times the sum of the codes, i32 minus that sum.
-inline constexpr Index a8_block = 32, a8_block_bytes = 44;
+/// Elements and bytes of a block: 32 codes, f32 scale, f32 scale times the sum of the codes, i32 minus that sum, i32
+/// minus the sum of the first 16 codes.
+inline constexpr Index a8_block = 32, a8_block_bytes = 48;
 /// Blocks of smaller magnitudes are 0.
 inline constexpr float a8_least = 0x1p-100F;
 

@@ -24,18 +24,36 @@ TensorType encode_infer(const EncodeAttrs& a, InferContext& c) {
 TensorType decode_infer(const NoAttrs&, InferContext& c) {
   require(c.in.size() == 1, "{} operands are given, expected 1", c.in.size());
   const TensorType& x = c.in[0];
-  require(x.encoding && x.block_axis == x.rank() - 1, "x is {}, expected an encoded tensor with blocks along its last "
-          "axis", x.text());
+  require(x.encoding && x.block_axis == x.rank() - 1,
+          "x is {}, expected an encoded tensor with blocks along its last "
+          "axis",
+          x.text());
   return {DType::f32, x.dims};
+}
+
+void encode_reference(const EncodeAttrs& a, const RefArgs& r) {
+  const Codec& codec = *find_codec(a.to);
+  const Tensor& x = r.in[0];
+  std::vector<Bytes> planes;
+  std::vector<std::byte*> addresses;
+  const TensorType type(DType::f32, x.type().dims, *codec.encoding, -1);
+  for (std::size_t p = 0; p < type.plane_count(); ++p) {
+    planes.push_back(Bytes::allocate(type.plane_bytes(p).constant()));
+    addresses.push_back(const_cast<std::byte*>(planes.back().data.data()));  // nobody shares it yet
+  }
+  const auto* const from = reinterpret_cast<const float*>(x.bytes().data());
+  const Index columns = x.shape().back();
+  if (x.count() > 0) codec.encode(from, x.count() / columns, columns, nullptr, addresses);
+  r.out[0] = Tensor(type, std::move(planes));
 }
 
 std::vector<Case<EncodeAttrs>> encode_cases() {
   const Dim s = Dim::symbol("S", 1, 16);
   std::vector<Case<EncodeAttrs>> cases;
   for (const std::vector<Dim>& dims : {std::vector<Dim>{32}, {3, 64}, {2, s, 96}, {s, 0}, {0, 32}}) {
-    cases.push_back({{"a8"},
-                     {.inputs = {CaseInput(DType::f32, dims)}, .tolerance = exact, .gradient = false,
-                      .other_dtypes = false}});
+    cases.push_back(
+        {{"a8"},
+         {.inputs = {CaseInput(DType::f32, dims)}, .tolerance = exact, .gradient = false, .other_dtypes = false}});
   }
   return cases;
 }
@@ -45,8 +63,7 @@ std::vector<Case<NoAttrs>> decode_cases() {
   std::vector<Case<NoAttrs>> cases;
   for (const std::vector<Dim>& dims : {std::vector<Dim>{32}, {3, 64}, {2, s, 96}, {0, 32}}) {
     const TensorType type(DType::f32, dims, *find_codec("a8")->encoding, -1);
-    cases.push_back(
-        {{}, {.inputs = {CaseInput(type)}, .tolerance = exact, .gradient = false, .other_dtypes = false}});
+    cases.push_back({{}, {.inputs = {CaseInput(type)}, .tolerance = exact, .gradient = false, .other_dtypes = false}});
   }
   // Powers of two times 127 are exact.
   std::vector<double> values(32, 0.0);
@@ -70,8 +87,7 @@ constinit const Op<EncodeAttrs> encode_op{{
            "The format says what a block holds; `rlx codecs` lists them. No gradient.",
     .infer = encode_infer,
     .vjp = [](const EncodeAttrs&, const VjpArgs& v) -> Grads { return Grads(v.in.size()); },
-    .reference = [](const EncodeAttrs& a,
-                    const RefArgs& r) { r.out[0] = encode(r.in[0], *find_codec(a.to)); },
+    .reference = encode_reference,
     .cases = encode_cases,
     .failures =
         [] {
@@ -100,9 +116,7 @@ constinit const Op<NoAttrs> decode_op{{
         },
 }};
 
-Value encode(Value x, std::string_view to) {
-  return x.builder->emit_one(encode_op, EncodeAttrs{std::string(to)}, {x});
-}
+Value encode(Value x, std::string_view to) { return x.builder->emit_one(encode_op, EncodeAttrs{std::string(to)}, {x}); }
 Value decode(Value x) { return x.builder->emit_one(decode_op, NoAttrs{}, {x}); }
 
 std::span<const OpDef* const> encode_ops() {

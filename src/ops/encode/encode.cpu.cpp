@@ -1,8 +1,9 @@
 // Steps of encode and decode on the CPU.
+#include "ops/encode/encode.h"
+
 #include <array>
 
 #include "codecs/a8/a8.h"
-#include "ops/encode/encode.h"
 #include "ops/encode/encode.kernel.h"
 #include "ops/encode/encoded_source.h"
 

@@ -5,19 +5,24 @@
 namespace rlx::RLX_LEVEL {
 
 // The form of a block, as codecs/a8/a8.h has it.
-static constexpr Index block = 32, block_bytes = 44;
+static constexpr Index block = 32, block_bytes = 48;
 static constexpr float least = 0x1p-100F;
+
+struct Sums {
+  int all, first;
+};
 
 #if defined(__AVX512F__)
 
-// Codes of 32 numbers, and their sum.
-static int store_codes(signed char* to, const float* x, float inverse) {
+// Codes of 32 numbers, their sum, and that of the first 16.
+static Sums store_codes(signed char* to, const float* x, float inverse) {
   const __m512 by = _mm512_set1_ps(inverse);
   const __m512i low = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x), by));
   const __m512i high = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + 16), by));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtepi32_epi8(low));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16), _mm512_cvtepi32_epi8(high));
-  return _mm512_reduce_add_epi32(_mm512_add_epi32(low, high));
+  const int first = _mm512_reduce_add_epi32(low);
+  return {first + _mm512_reduce_add_epi32(high), first};
 }
 static unsigned largest(const float* x) {
   const __m512i mask = _mm512_set1_epi32(0x7FFFFFFF);
@@ -38,8 +43,8 @@ static unsigned largest(const float* x) {
   for (Index i = 0; i < F32::lanes; ++i) top = most[i] > top ? most[i] : top;
   return top;
 }
-static int store_codes(signed char* to, const float* x, float inverse) {
-  int sum = 0;
+static Sums store_codes(signed char* to, const float* x, float inverse) {
+  Sums sums{};
   const __m128 by = _mm_set1_ps(inverse);
   for (Index i = 0; i < block; i += 4) {
     const __m128i whole = _mm_cvtps_epi32(_mm_mul_ps(_mm_loadu_ps(x + i), by));
@@ -47,8 +52,9 @@ static int store_codes(signed char* to, const float* x, float inverse) {
     const int four = _mm_cvtsi128_si32(_mm_packs_epi16(words, words));
     __builtin_memcpy(to + i, &four, sizeof four);
   }
-  for (Index i = 0; i < block; ++i) sum += to[i];
-  return sum;
+  for (Index i = 0; i < block; ++i) sums.all += to[i];
+  for (Index i = 0; i < block / 2; ++i) sums.first += to[i];
+  return sums;
 }
 
 #endif
@@ -58,18 +64,18 @@ static void encode_a8(const float* x, void* to, long blocks) {
   for (long b = 0; b < blocks; ++b, x += block, at += block_bytes) {
     const float top = __builtin_bit_cast(float, largest(x));
     float scale = top / 127.0F;
-    int sum = 0;
+    Sums sums{};
     if (top >= least && top <= 0x1.fffffep127F) {
-      sum = store_codes(at, x, 127.0F / top);
+      sums = store_codes(at, x, 127.0F / top);
     } else {
       __builtin_memset(at, 0, block);
       scale = top < least ? 0.0F : __builtin_nanf("");
     }
-    const float scaled_sum = scale * static_cast<float>(sum);
-    const int negative = -sum;
+    const float scaled_sum = scale * static_cast<float>(sums.all);
+    const int negative[] = {-sums.all, -sums.first};
     __builtin_memcpy(at + block, &scale, sizeof scale);
     __builtin_memcpy(at + block + 4, &scaled_sum, sizeof scaled_sum);
-    __builtin_memcpy(at + block + 8, &negative, sizeof negative);
+    __builtin_memcpy(at + block + 8, negative, sizeof negative);
   }
 }
 

@@ -33,8 +33,9 @@ Token<std::byte, Access::read> declare(StepBuilder& s, const Slot& slot, std::ve
   return s.packed<std::byte>(slot, {"planes", bytes, [offsets](const Tensor& from, std::span<std::byte> to) {
                                       for (std::size_t p = 0; p < offsets.size(); ++p) {
                                         const std::span<const std::byte> plane = from.bytes(p);
-                                        if (!plane.empty()) std::memcpy(&to[static_cast<std::size_t>(offsets[p])],
-                                                                        plane.data(), plane.size());
+                                        if (!plane.empty())
+                                          std::memcpy(&to[static_cast<std::size_t>(offsets[p])], plane.data(),
+                                                      plane.size());
                                       }
                                     }});
 }

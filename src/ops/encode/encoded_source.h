@@ -27,8 +27,8 @@ class EncodedSource {
 
  private:
   const Codec* codec_;
+  std::vector<Index> offsets_;  // of planes; before the token, whose making fills it
   Token<std::byte, Access::read> data_;
-  std::vector<Index> offsets_;  // of planes
 };
 
 }  // namespace rlx

@@ -98,9 +98,9 @@ std::vector<Case<GatherAttrs>> gather_cases() {
   cases.back().common.gradient = false;
   const auto encoded = [&](Index axis, std::vector<Dim> dims, CaseInput indices) {
     const CaseInput table(TensorType(DType::f32, std::move(dims), *find_codec("a8")->encoding, -1));
-    cases.push_back({{axis},
-                     {.inputs = {table, std::move(indices)}, .tolerance = exact, .gradient = false,
-                      .other_dtypes = false}});
+    cases.push_back(
+        {{axis},
+         {.inputs = {table, std::move(indices)}, .tolerance = exact, .gradient = false, .other_dtypes = false}});
   };
   encoded(0, {5, 64}, CaseInput(DType::i32, {7}).range(-5, 4));
   encoded(0, {5, 32}, CaseInput(DType::i64, {b, 2}).range(-5, 4));
@@ -117,7 +117,8 @@ constinit const Op<GatherAttrs> gather_op{{
         "The slices of a table along `axis` that indices name: the result has sizes table[:axis] ++ indices ++ "
         "table[axis+1:]. Table of any element type, indices i32 or i64 of any shape. A negative index counts from the "
         "end; an index outside [-size, size) is an Error that names it, when known at once, else in the run and "
-        "before anything is written. The slices of an encoded table, along an axis without blocks, are decoded to f32; it "
+        "before anything is written. The slices of an encoded table, along an axis without blocks, are decoded to f32; "
+        "it "
         "has no gradient. Gradient of the table: scatter_add.",
     .infer = gather_infer,
     .vjp = gather_vjp,

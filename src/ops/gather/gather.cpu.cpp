@@ -149,7 +149,8 @@ std::optional<Step> gather_step(const StepArgs& n) {
   if (n.in[1].type.dims.size() > most_axes) return n.decline("gather has a kernel for indices of up to 16 axes");
   const TensorType& table = n.in[0].type;
   const auto axis = static_cast<std::size_t>(table.axis(n.node.attrs.as<GatherAttrs>().axis));
-  if (table.encoding && !EncodedSource::takes(n.in[0])) return n.decline("an encoded table is a constant, or one plane");
+  if (table.encoding && !EncodedSource::takes(n.in[0]))
+    return n.decline("an encoded table is a constant, or one plane");
   return with_index_type(n.in[1].type.dtype, [&]<class I>() {
     if (table.encoding) return gather_decoded<I>(n, axis);
     return element_bytes(table.dtype) == 0 ? gather_packed<I>(n, axis) : gather_bytes<I>(n, axis);

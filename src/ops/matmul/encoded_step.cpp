@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "ops/encode/encoded_source.h"
+#include "ops/matmul/coded_step.h"
 #include "ops/matmul/product_run.h"
 
 namespace rlx {
@@ -24,10 +25,23 @@ Index part_columns(const EncodedPlan& p) {
   return p.transposed ? (decoded_columns + block - 1) / block * block : tile_columns(p);
 }
 
+// Where panels come from: blocks, or a matrix of codes that is packed already.
+struct PanelSource {
+  std::optional<EncodedSource> blocks = {};
+  std::optional<Token<std::byte, Access::read>> packed = {};
+  std::optional<CodedMatrix> matrix = {};
+
+  static PanelSource of(StepBuilder& s, const EncodedPlan& p) {
+    if (!p.transposed || !is_coded(p.b)) return {.blocks = EncodedSource(s, p.b)};
+    const CodedMatrix matrix = *coded_matrix(*p.b.type.encoding);
+    return {.packed = s.packed<std::byte>(p.b, coded_packing(matrix, p.b.type)), .matrix = matrix};
+  }
+};
+
 // Part of one product: its work is cut into tiles of columns by blocks of rows, which lanes share.
 struct DecodedRun {
   const MatmulKernel* kernel;
-  EncodedSource b;
+  PanelSource b;
   bool transposed;
   Index tile, part;
   Token<float, Access::read> a;
@@ -61,6 +75,11 @@ struct DecodedRun {
   // Columns [column, column + wide) of the product's right operand as panels.
   void decode_panels(const Memory& m, const DimValues& d, Index column, Index wide, float* buffer, float* to) const {
     const Index k = d[inner], width = kernel->width, panel = kernel->panel_bytes(k) / 4;
+    if (b.matrix) {
+      const std::byte* const from = m[*b.packed].data() + column / coded_panel * b.matrix->panel_bytes(coded_panel, k);
+      b.matrix->kernel().decode(from, b.matrix->units(k), wide, b.matrix->form->values, width, panel, to);
+      return;
+    }
     const auto pack = [&](Index first, Index count, Index inner_stride, Index column_stride) {
       for (Index j = 0; j < wide; j += width) {
         kernel->pack(buffer + j * column_stride, inner_stride, column_stride, count, std::min(width, wide - j),
@@ -70,14 +89,14 @@ struct DecodedRun {
     if (transposed) {
       for (Index first = 0; first < k; first += part) {
         const Index count = std::min(part, k - first);
-        b.decode(m, k, column, wide, first, count, buffer);
+        b.blocks->decode(m, k, column, wide, first, count, buffer);
         pack(first, count, 1, count);
       }
       return;
     }
     for (Index first = 0; first < k; first += decoded_rows) {
       const Index count = std::min(decoded_rows, k - first);
-      b.decode(m, d[columns], first, count, column, wide, buffer);
+      b.blocks->decode(m, d[columns], first, count, column, wide, buffer);
       pack(first, count, wide, 1);
     }
   }
@@ -126,13 +145,12 @@ Step encoded_step(StepBuilder& s, const EncodedPlan& p, ProductEnd end) {
   const Dim units = ceildiv(p.columns, tile) * ceildiv(p.rows, item_rows), lanes = min(units, most_lanes);
   const Dim panel_floats =
       ceildiv(p.inner, kernel.step) * ((tile + kernel.width - 1) / kernel.width * kernel.width * kernel.bytes / 4);
-  EncodedSource b(s, p.b);
+  PanelSource b = PanelSource::of(s, p);
   const auto a = s.read<float>(p.a);
   const auto panels = s.scratch<float>(lanes * panel_floats);
   const auto decoded = s.scratch<float>(lanes * (decoded_rows * part));
-  DecodedRun run{&kernel, std::move(b), p.transposed,    tile,           part,           a,
-                 panels,  decoded,      s.dim(p.rows),   s.dim(p.inner), s.dim(p.columns), s.dim(lanes),
-                 std::move(end)};
+  DecodedRun run{&kernel,       std::move(b),   p.transposed,     tile,         part,          a, panels, decoded,
+                 s.dim(p.rows), s.dim(p.inner), s.dim(p.columns), s.dim(lanes), std::move(end)};
   s.flops(p.rows * p.inner * p.columns * 2);
   return s.run(lanes, 1, std::move(run));
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/outline.h"
+#include "ops/matmul/coded_step.h"
 #include "ops/matmul/encoded_step.h"
 #include "ops/matmul/product_body.h"
 
@@ -13,6 +14,14 @@ namespace {
 
 // With an encoded operand.
 std::optional<Step> encoded_maker(const StepArgs& n) {
+  if (n.in[0].type.encoding) {
+    const auto plan = plan_coded_product(n, n.node.attrs.as<MatmulAttrs>(), n.in[0], n.in[1], n.out[0].type);
+    if (!plan) return {};
+    if (!n.out[0].dense()) return n.decline("matmul writes dense rows");
+    StepBuilder s("matmul_coded");
+    const auto out = s.write<std::byte>(n.out[0]);
+    return coded_step(s, *plan, {.out = out});
+  }
   const auto plan = plan_encoded_product(n, n.node.attrs.as<MatmulAttrs>(), n.in[0], n.in[1], n.out[0].type);
   if (!plan) return {};
   if (!n.out[0].dense()) return n.decline("matmul writes dense rows");
@@ -80,6 +89,13 @@ std::optional<Step> fused_step(const StepArgs& n) {
     if (s.type.dims != node.results[0].dims) return n.decline("a result has another shape than the matmul");
   }
   const auto& attrs = node.attrs.as<MatmulAttrs>();
+  if (a->type.encoding) {
+    const auto plan = plan_coded_product(n, attrs, *a, *b, node.results[0]);
+    if (!plan) return {};
+    StepBuilder s("matmul_coded_fused");
+    auto end = end_of(s, body, n, true);
+    return end ? std::optional(coded_step(s, *plan, std::move(*end))) : std::nullopt;
+  }
   if (b->type.encoding) {
     const auto plan = plan_encoded_product(n, attrs, *a, *b, node.results[0]);
     if (!plan) return {};
