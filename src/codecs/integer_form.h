@@ -1,7 +1,6 @@
 // Formats whose elements are small integers times scales, as kernels of integer products see them.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "core/index.h"
@@ -27,7 +26,7 @@ struct IntegerForm {
   bool has_minimum = false;
   bool is_bfloat = false;  // scales are bf16
   /// Takes a block apart.
-  void (*take)(const std::byte* block, IntegerBlock& to) = nullptr;
+  void (*take)(const std::uint8_t* block, IntegerBlock& to) = nullptr;
 };
 
 }  // namespace rlx

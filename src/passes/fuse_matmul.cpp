@@ -107,6 +107,32 @@ bool accepted(const Graph& g, std::span<const Id> members, const PassContext& co
   return context.device.accepts(fused, fused.outputs[0].node, &why);
 }
 
+bool reads_only(const Graph& g, Id id, Id reader) {
+  const std::span<const Id> users = g.users(id);
+  return !g.is_output(id) && !users.empty() && std::ranges::all_of(users, [&](Id u) { return u == reader; });
+}
+
+// The nodes of activate(P) * Q, where P and Q are products of one encoded value that nothing else reads; ascending.
+std::vector<Id> gated_pair(const Graph& g, Id product) {
+  const Node& n = g.nodes[product];
+  if (n.op->name() != "mul" || n.operands[0].node == n.operands[1].node) return {};
+  for (const std::size_t k : {0U, 1U}) {
+    const Id active = n.operands[k].node, second = n.operands[1 - k].node;
+    const Node& a = g.nodes[active];
+    const bool unary = (a.op->traits() & elementwise) != 0 && a.operands.size() == 1 && a.results.size() == 1;
+    if (!unary || !reads_only(g, active, product) || !reads_only(g, second, product)) continue;
+    const Id first = a.operands[0].node;
+    const Node &p = g.nodes[first], &q = g.nodes[second];
+    if (p.op != &matmul_op || q.op != &matmul_op || first == second || !reads_only(g, first, active)) continue;
+    if (!g.type(p.operands[0]).encoding || p.operands[0] != q.operands[0] || p.attrs != q.attrs) continue;
+    if (g.type(p.operands[1]) != g.type(q.operands[1])) continue;
+    std::vector<Id> members{first, second, active, product};
+    std::ranges::sort(members);
+    return members;
+  }
+  return {};
+}
+
 }  // namespace
 
 Graph fuse_matmul(const Graph& g, PassContext& context) {
@@ -114,8 +140,19 @@ Graph fuse_matmul(const Graph& g, PassContext& context) {
   std::iota(root.begin(), root.end(), Id{0});
   const std::vector<bool> live = live_nodes(g);
   std::size_t fused = 0;
+  std::vector<bool> paired(g.nodes.size(), false);
   for (Id id = 0; id < g.nodes.size(); ++id) {
-    if (!live[id] || !is_product(g.nodes[id])) continue;
+    const std::vector<Id> pair = live[id] ? gated_pair(g, id) : std::vector<Id>();
+    std::string why;
+    if (pair.empty() || !accepted(g, pair, context, why)) continue;
+    for (const Id member : pair) {
+      root[member] = pair[0];
+      paired[member] = true;
+    }
+    fused += 2;
+  }
+  for (Id id = 0; id < g.nodes.size(); ++id) {
+    if (!live[id] || paired[id] || !is_product(g.nodes[id])) continue;
     Chain chain(g, root, id);
     std::string why;
     while (chain.members().size() > 1 && !accepted(g, chain.members(), context, why)) chain.cut(std::exchange(why, {}));

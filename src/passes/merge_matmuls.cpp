@@ -1,6 +1,7 @@
 // Merges products of one value with constant matrices: their columns side by side.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <unordered_map>
@@ -33,6 +34,11 @@ struct Member {
 
 Index columns(const Member& m, bool transposed) { return m.weight->shape()[transposed ? 0 : 1]; }
 
+// Whether rows of encoded matrices may stand one behind the other: each has blocks of its own, in one plane.
+bool joins_by_rows(const TensorType& t, const MatmulAttrs& a) {
+  return a.transpose_b && t.block_axis == 1 && t.plane_count() == 1 && t.encoding->planes[0].per == Plane::Per::block;
+}
+
 class MatmulMerger {
  public:
   explicit MatmulMerger(const Graph& g) : g_(g), live_(live_nodes(g)) {}
@@ -43,9 +49,15 @@ class MatmulMerger {
 
  private:
   // What products must have in common: the left operand and the attributes.
-  using Key = std::pair<Operand, std::pair<bool, bool>>;
+  struct Key {
+    Operand left;
+    bool transpose_a, transpose_b;
+    std::string_view encoding;
+    auto operator<=>(const Key&) const = default;
+  };
 
   std::optional<Member> member(Id id) const;
+  bool is_gated(Id id) const;
   void find_bias(Member& m) const;
   void emit(Rewriter& r, const std::vector<Member>& members);
 
@@ -59,11 +71,25 @@ std::optional<Member> MatmulMerger::member(Id id) const {
   const Node& n = g_.nodes[id];
   if (!live_[id] || n.op != &matmul_op || constant_of(g_, n.operands[0])) return std::nullopt;
   Member m{id, constant_of(g_, n.operands[1])};
-  const bool fits = m.weight && m.weight->rank() == 2 && !m.weight->type().encoding && m.weight->count() > 0 &&
-                    bits(m.weight->dtype()) % 8 == 0;
-  if (!fits) return std::nullopt;
+  const bool fits = m.weight && m.weight->rank() == 2 && m.weight->count() > 0 &&
+                    (m.weight->type().encoding ? joins_by_rows(m.weight->type(), n.attrs.as<MatmulAttrs>())
+                                               : bits(m.weight->dtype()) % 8 == 0);
+  if (!fits || (m.weight->type().encoding && is_gated(id))) return std::nullopt;
   find_bias(m);
   return m;
+}
+
+// Whether a product is multiplied by the activation of another, or is that other: the two are computed together as
+// they are.
+bool MatmulMerger::is_gated(Id id) const {
+  const auto is_mul = [&](Id user) { return g_.nodes[user].op->name() == "mul"; };
+  for (const Id user : g_.users(id)) {
+    if (is_mul(user)) return true;
+    const Node& n = g_.nodes[user];
+    const bool unary = (n.op->traits() & elementwise) != 0 && n.operands.size() == 1;
+    if (unary && std::ranges::any_of(g_.users(user), is_mul)) return true;
+  }
+  return false;
 }
 
 // A row of equal elements, which constants of one element stand for.
@@ -98,7 +124,8 @@ bool MatmulMerger::collect() {
     const std::optional<Member> m = member(id);
     if (!m) continue;
     const auto& a = g_.nodes[id].attrs.as<MatmulAttrs>();
-    by_key[{g_.nodes[id].operands[0], {a.transpose_a, a.transpose_b}}].push_back(*m);
+    const Encoding* const encoding = m->weight->type().encoding;
+    by_key[{g_.nodes[id].operands[0], a.transpose_a, a.transpose_b, encoding ? encoding->name : ""}].push_back(*m);
   }
   for (const auto& [key, members] : by_key) {
     Index bytes = 0;
@@ -114,6 +141,15 @@ Tensor joined(const std::vector<const Tensor*>& parts, bool rows) {
   Index total = 0;
   for (const Tensor* t : parts) total += t->count();
   const Tensor& first = *parts[0];
+  if (first.type().encoding) {
+    Index bytes = 0;
+    for (const Tensor* t : parts) bytes += static_cast<Index>(t->bytes().size());
+    const Bytes all = Bytes::allocate(bytes);
+    auto* to = const_cast<std::byte*>(all.data.data());  // nobody shares it yet
+    for (const Tensor* t : parts) to = std::ranges::copy(t->bytes(), to).out;
+    const Index inner = first.shape()[1];
+    return {TensorType(first.dtype(), {total / inner, inner}, *first.type().encoding, 1), {all}};
+  }
   const Index lines = rows ? first.shape()[0] : 1;  // each holds a piece of every part
   std::vector<Index> shape{total};
   if (first.rank() == 2 && rows) shape = {lines, total / lines};
@@ -138,7 +174,7 @@ void MatmulMerger::emit(Rewriter& r, const std::vector<Member>& members) {
     if (m.bias) biases.push_back(&*m.bias);
   }
   Tensor weight = joined(weights, !attrs.transpose_b);
-  if (attrs.transpose_b) {
+  if (attrs.transpose_b && !weight.type().encoding) {
     const Index inner = members[0].weight->shape()[1];
     weight = weight.reshaped({weight.count() / inner, inner});
   }

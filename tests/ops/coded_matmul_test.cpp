@@ -56,7 +56,7 @@ TEST(CodedMatmul, FormsMeanTheFormat) {
     const auto* const want = reinterpret_cast<const float*>(dense.bytes().data());
     for (Index b = 0; b < 64; ++b) {
       IntegerBlock block{};
-      f.take(w.bytes().data() + b * codec->encoding->planes[0].bytes, block);
+      f.take(reinterpret_cast<const std::uint8_t*>(w.bytes().data()) + b * codec->encoding->planes[0].bytes, block);
       const auto half = [&](std::uint16_t bits) {
         return static_cast<float>(decode_float(f.is_bfloat ? DType::bf16 : DType::f16, bits));
       };

@@ -27,23 +27,21 @@ enum class CodedKind : unsigned char {
 };
 inline constexpr int coded_kinds = 13;
 
-/// What two products of one left operand become.
-enum class CodedJoin : unsigned char { none, silu_times };  // silu(first) * second
-
-/// c[rows, columns] = x[rows, inner] times w, and a bias, or the join of two such products.
+/// c[rows, columns] = x[rows, inner] times w, and a bias; or activate(x times w) * (x times second).
 struct CodedArgs {
   const void* x = nullptr;  // rows of blocks of a8
   long x_row = 0;           // bytes
   /// Panels, `panel_bytes` apart; `units` units of inner indices in each.
   const void* w = nullptr;
-  const void* second = nullptr;  // of a join
+  const void* second = nullptr;  // the same, or null
   long panel_bytes = 0, units = 0;
   const signed char* values = nullptr;  // 16, of kinds with a table
   float* c = nullptr;
   long c_row = 0;
   long rows = 0, columns = 0;
   const float* bias = nullptr;  // of the first column of the call
-  CodedJoin join = CodedJoin::none;
+  /// Elementwise, on so many f32, perhaps in place; null: as they are.
+  void (*activate)(const void* const* in, void* out, long count) = nullptr;
   MatmulFinish finish;
 };
 

@@ -9,7 +9,8 @@ namespace rlx {
 
 namespace {
 
-constexpr Index quads_of_part = 8, quad_bytes = 64;
+constexpr Index quads_of_part = 8, line_of_group = 64, groups = coded_panel / coded_group;
+constexpr Index line_bytes = groups * line_of_group;
 
 bool is(const IntegerForm& f, int bits, Index group, int bias, bool grouped, bool minimum) {
   return f.bits == bits && f.group == group && f.bias == bias && f.grouped == grouped && f.has_minimum == minimum;
@@ -39,7 +40,7 @@ std::optional<CodedKind> kind_of(const IntegerForm& f) {
 // Four codes of each of sixteen columns: [column], first code in the lowest byte.
 using Quad = std::array<std::uint32_t, coded_group>;
 
-// Writes the codes of a part, which for every quad are those of sixteen columns.
+// Writes the codes of a part, which for every quad are those of sixteen columns, a line apart.
 class CodeWriter {
  public:
   CodeWriter(int bits, std::byte* to) : bits_(bits), to_(to) {}
@@ -48,24 +49,21 @@ class CodeWriter {
       for (const Quad& quad : q) put([&](std::size_t c) { return quad[c]; });
       return;
     }
-    if (bits_ < 4) {
-      fours(q, 0, 0x03030303);
-    } else {
-      for (std::size_t i = 0; i < 4; ++i)
-        put([&](std::size_t c) { return (q[i][c] & 0x0F0F0F0F) | (q[i + 4][c] & 0x0F0F0F0F) << 4; });
-    }
-    if (bits_ == 6) fours(q, 4, 0x03030303);
+    if (bits_ == 6) fours(q, 4);
     if (bits_ == 5) ones(q, 4);
     if (bits_ == 3) ones(q, 2);
+    if (bits_ < 4) return fours(q, 0);
+    for (std::size_t i = 0; i < 4; ++i)
+      put([&](std::size_t c) { return (q[i][c] & 0x0F0F0F0F) | (q[i + 4][c] & 0x0F0F0F0F) << 4; });
   }
 
  private:
   // Two bits of each code, from bit `from` on, of four quads in a vector.
-  void fours(const std::array<Quad, quads_of_part>& q, int from, std::uint32_t mask) {
+  void fours(const std::array<Quad, quads_of_part>& q, int from) {
     for (std::size_t h = 0; h < 2; ++h) {
       put([&](std::size_t c) {
         std::uint32_t all = 0;
-        for (std::size_t i = 0; i < 4; ++i) all |= (q[4 * h + i][c] >> from & mask) << (2 * i);
+        for (std::size_t i = 0; i < 4; ++i) all |= (q[4 * h + i][c] >> from & 0x03030303) << (2 * i);
         return all;
       });
     }
@@ -82,41 +80,41 @@ class CodeWriter {
   void put(F word) {
     std::array<std::uint32_t, coded_group> line;
     for (std::size_t c = 0; c < line.size(); ++c) line[c] = word(c);
-    std::memcpy(to_, line.data(), quad_bytes);
-    to_ += quad_bytes;
+    std::memcpy(to_, line.data(), line_of_group);
+    to_ += line_bytes;
   }
   int bits_;
   std::byte* to_;
 };
 
-// Sizes for a group of columns; see coded_tile.h.
+// Bytes of a panel's parts; see coded_tile.h.
 struct Sizes {
   Index codes, scale, beside, head, parts;
   explicit Sizes(const IntegerForm& f)
-      : codes(quad_bytes * f.bits),
+      : codes(line_bytes * f.bits),
         scale(f.grouped ? 16 : 32),
         beside(32 / f.group * scale * (f.has_minimum ? 2 : 1)),
-        head(f.grouped ? 32 * (f.has_minimum ? 2 : 1) : 0),
+        head(f.grouped ? coded_panel * 2 * (f.has_minimum ? 2 : 1) : 0),
         parts(f.block / 32) {}
-  Index unit() const { return head + parts * (codes + beside); }
+  Index part() const { return codes + groups * beside; }
+  Index unit() const { return head + parts * part(); }
 };
 
 // A panel while it is packed: where what belongs to a group of columns goes.
 class PanelPacker {
  public:
-  PanelPacker(const IntegerForm& form, Index groups) : f_(form), s_(form), groups_(groups) {}
+  explicit PanelPacker(const IntegerForm& form) : f_(form), s_(form) {}
 
   // One unit of one group; columns without a matrix are zeros.
   void write(const std::array<IntegerBlock, coded_group>& blocks, std::byte* unit, Index group) const {
     if (f_.grouped) {
       halves_to(unit + group * 32, blocks, &IntegerBlock::scale);
-      if (f_.has_minimum) halves_to(unit + groups_ * 32 + group * 32, blocks, &IntegerBlock::minimum);
+      if (f_.has_minimum) halves_to(unit + coded_panel * 2 + group * 32, blocks, &IntegerBlock::minimum);
     }
-    const Index part_bytes = groups_ * (s_.codes + s_.beside);
     for (Index p = 0; p < s_.parts; ++p) {
-      std::byte* const part = unit + groups_ * s_.head + p * part_bytes;
-      codes(blocks, p, part + group * s_.codes);
-      beside(blocks, p, part + groups_ * s_.codes + group * s_.beside);
+      std::byte* const part = unit + s_.head + p * s_.part();
+      codes(blocks, p, part + group * line_of_group);
+      beside(blocks, p, part + s_.codes + group * s_.beside);
     }
   }
 
@@ -157,7 +155,6 @@ class PanelPacker {
 
   const IntegerForm& f_;
   Sizes s_;
-  Index groups_;
 };
 
 void pack_matrix(const CodedMatrix& m, const std::byte* from, Index block_bytes, Index columns, Index inner,
@@ -165,28 +162,25 @@ void pack_matrix(const CodedMatrix& m, const std::byte* from, Index block_bytes,
   const IntegerForm& form = *m.form;
   const Index units = m.units(inner), row_bytes = units * block_bytes;
   const std::unique_ptr<std::array<IntegerBlock, coded_group>> blocks(new std::array<IntegerBlock, coded_group>{});
-  for (Index column = 0; column < columns; column += coded_panel) {
-    const Index groups = (std::min(coded_panel, columns - column) + coded_group - 1) / coded_group;
-    const PanelPacker packer(form, groups);
-    const Index unit_bytes = groups * Sizes(form).unit();
+  const auto* const blocks_at = reinterpret_cast<const std::uint8_t*>(from);
+  const PanelPacker packer(form);
+  const Index unit_bytes = Sizes(form).unit();
+  for (Index column = 0; column < columns; column += coded_panel, to += units * unit_bytes) {
     for (Index g = 0; g < groups; ++g) {
-      const Index first = column + g * coded_group;
-      if (columns - first < coded_group) *blocks = {};
+      const Index first = column + g * coded_group, count = std::clamp(columns - first, Index{0}, coded_group);
+      if (count < coded_group) *blocks = {};
       for (Index u = 0; u < units; ++u) {
-        for (Index c = 0; c < std::min(coded_group, columns - first); ++c)
-          form.take(from + (first + c) * row_bytes + u * block_bytes, (*blocks)[static_cast<std::size_t>(c)]);
+        for (Index c = 0; c < count; ++c)
+          form.take(blocks_at + (first + c) * row_bytes + u * block_bytes, (*blocks)[static_cast<std::size_t>(c)]);
         packer.write(*blocks, to + u * unit_bytes, g);
       }
     }
-    to += units * unit_bytes;
   }
 }
 
 }  // namespace
 
-Index CodedMatrix::panel_bytes(Index columns, Index inner) const {
-  return units(inner) * ((columns + coded_group - 1) / coded_group) * Sizes(*form).unit();
-}
+Index CodedMatrix::panel_bytes(Index inner) const { return units(inner) * Sizes(*form).unit(); }
 
 std::optional<CodedMatrix> coded_matrix(const Encoding& encoding) {
   const IntegerForm* const form = codec_of(encoding).integers;
@@ -197,7 +191,8 @@ std::optional<CodedMatrix> coded_matrix(const Encoding& encoding) {
 
 Packing coded_packing(const CodedMatrix& m, const TensorType& type) {
   const Index columns = type.dims[0].constant(), inner = type.dims[1].constant();
-  const Index bytes = m.panel_bytes(columns, inner), block_bytes = type.encoding->planes[0].bytes;
+  const Index bytes = (columns + coded_panel - 1) / coded_panel * m.panel_bytes(inner),
+              block_bytes = type.encoding->planes[0].bytes;
   return {fmt::format("coded panels {}x{}", columns, inner), bytes,
           [m, columns, inner, block_bytes](const Tensor& from, std::span<std::byte> to) {
             if (!to.empty()) pack_matrix(m, from.bytes().data(), block_bytes, columns, inner, to.data());

@@ -14,8 +14,8 @@ namespace rlx {
 struct CodedMatrix {
   const IntegerForm* form = nullptr;
   CodedKind kind{};
-  /// Bytes of a panel of `columns` columns, and units of inner indices in it.
-  Index panel_bytes(Index columns, Index inner) const;
+  /// Bytes of a panel of 64 columns, and units of inner indices in it.
+  Index panel_bytes(Index inner) const;
   Index units(Index inner) const { return inner / form->block; }
   const CodedKernel& kernel() const { return coded_kernels().kinds[static_cast<int>(kind)]; }
 };

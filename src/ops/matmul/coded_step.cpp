@@ -20,7 +20,7 @@ struct CodedRun {
   CodedMatrix matrix;
   ProductTokens tokens;
   std::optional<Token<std::byte, Access::read>> second;
-  CodedJoin join;
+  void (*activate)(const void* const*, void*, long);
   ProductEnd end;
 
   void operator()(const Memory& m, const DimValues& d, Range range) const {
@@ -37,10 +37,10 @@ struct CodedRun {
 
   void each_call(const Memory& m, const DimValues& d, Range range, const region::Give* give) const {
     CodedArgs args;
-    args.panel_bytes = matrix.panel_bytes(coded_panel, d[tokens.inner]);
+    args.panel_bytes = matrix.panel_bytes(d[tokens.inner]);
     args.units = matrix.units(d[tokens.inner]);
     args.values = matrix.form->values;
-    args.join = join;
+    args.activate = activate;
     const ProductCut cut{item_rows, 1, coded_panel, args.panel_bytes};
     each_product_call(tokens, m, d, range, cut, Args{}, [&](const Args& call, const ProductPlace& at) {
       args.x = call.a;
@@ -96,7 +96,7 @@ Step coded_step(StepBuilder& s, const CodedPlan& p, ProductEnd end) {
   ProductTokens tokens = ProductTokens::of(s, p.product);
   std::optional<Token<std::byte, Access::read>> second;
   if (p.second) second = s.packed<std::byte>(*p.second, coded_packing(p.matrix, p.second->type));
-  CodedRun run{p.matrix, std::move(tokens), second, p.join, std::move(end)};
+  CodedRun run{p.matrix, std::move(tokens), second, p.activate, std::move(end)};
   const Dim rows = p.product.rows;
   const Index columns = p.product.columns.constant(), inner = p.product.inner.constant(), both = p.second ? 2 : 1;
   s.flops(rows * (inner * columns * 2 * both), DType::i8);

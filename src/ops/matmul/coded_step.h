@@ -9,8 +9,8 @@ namespace rlx {
 /// A product of rows of a8 with a constant [columns, inner] of codes, or of two such matrices whose results are joined.
 struct CodedPlan {
   Slot a, b;
-  std::optional<Slot> second = {};
-  CodedJoin join = CodedJoin::none;
+  std::optional<Slot> second = {};  // of b's type; the result is activate(a b) * (a second)
+  void (*activate)(const void* const* in, void* out, long count) = nullptr;
   CodedMatrix matrix;
   ProductPlan product;
 };

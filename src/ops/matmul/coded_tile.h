@@ -1,22 +1,25 @@
 // The tile of a product of codes, for any form of matrix: sums of products of bytes, scaled and added in f32.
 //
-// A panel holds up to four groups of 16 columns. Its units of inner indices follow each other: blocks of 32 for most
+// A panel holds 64 columns, in four groups of 16. Its units of inner indices follow each other: blocks of 32 for most
 // forms, blocks of 256 in eight parts of 32 for grouped ones, which begin with the scales of the blocks, and then their
-// minima, [columns] f16 each. A part is, for each group of columns in turn, its codes, and then the scales and minima
-// of all groups. Codes lie as [quad of inner indices][column][4], 64 bytes a quad: of 4 bits in the low half of
-// bytes for quads 0 to 3 and in the high half for quads 4 to 7; of 2 bits four quads to a vector; a fifth or third bit
-// as one vector with quad q in bit q; two more bits as two vectors of four quads each.
+// minima, [columns] f16 each. A part is lines of codes, and then, for each group of columns in turn, scales and minima.
+// A line holds four adjacent inner indices, a quad, of every column: [column][4] bytes. Codes of 8 bits fill a line a
+// quad; of 4 bits there are four lines, with quads 0 to 3 in the low half of bytes and quads 4 to 7 in the high half;
+// of 2 bits two lines of four quads each. In front of these stand the bits beyond the fourth or second: one bit a code
+// as one line with quad q in bit q; two bits as two lines of four quads each.
 #pragma once
 
-#include "core/simd_math.h"
 #include "ops/matmul/coded.kernel.h"
 #include "ops/matmul/coded_ints.h"
-#include "ops/scalar/rows.h"
 
 namespace rlx::RLX_LEVEL {
 
 /// Blocks of activations: 32 codes, scale, scale times sum of codes, minus the sum, minus that of the first 16.
 inline constexpr Index left_block = 48, left_scale = 32, left_scaled_sum = 36, left_sum = 40, left_half_sum = 44;
+
+/// Bytes of a line, and of a group of columns in it.
+inline constexpr Index line_bytes = coded_panel * 4, line_of_group = coded_group * 4;
+inline constexpr Index groups_of_panel = coded_panel / coded_group;
 
 /// How a matrix lies in memory. `Shift` is the logarithm of the bias, or -1.
 template <int Bits, int Group, bool Table, int Shift, bool Grouped, bool Minimum, bool Bfloat>
@@ -25,19 +28,19 @@ struct CodedForm {
   static constexpr bool table = Table, grouped = Grouped, minimum = Minimum, bfloat = Bfloat;
   static constexpr bool wide = Bits == 8 || Table;  // codes of more than 6 bits
   static constexpr int parts = Grouped ? 8 : 1;     // of a unit
-  /// Bytes for a group of columns.
-  static constexpr Index codes = 64 * Bits, scales = Grouped ? 16 : 32;
+  /// Bytes: of the codes of a part; of one scale or minimum of a group of columns, of all of these in a part; of what
+  /// a unit begins with.
+  static constexpr Index codes = line_bytes * Bits, scales = Grouped ? 16 : 32;
   static constexpr Index beside = halves * scales * (1 + Minimum);
-  static constexpr Index part = codes + beside, head = Grouped ? 32 * (1 + Minimum) : 0;
-  static constexpr Index unit = head + parts * part;
+  static constexpr Index part = codes + groups_of_panel * beside;
+  static constexpr Index head = Grouped ? coded_panel * 2 * (1 + Minimum) : 0;
 };
 
 struct CodedTile {
   const char* x;  // rows of blocks
   Index x_row;
   const char* w;  // the panel
-  Index groups;   // of it
-  Index group;    // where the tile begins
+  Index group;    // of it, where the tile begins
   Index units;
   const signed char* values;
   float* to;
@@ -74,25 +77,20 @@ inline Raw moved(Raw a) {
 template <class F, int q>
 inline __attribute__((always_inline)) Raw codes_of(const char* p, Raw table) {
   constexpr int pair = q % 4 * 2;
-  if constexpr (F::bits == 8) return load_raw(p + q * 64);
+  const auto line = [p](int n) { return load_raw(p + n * line_bytes); };
+  if constexpr (F::bits == 8) return line(q);
   if constexpr (F::bits < 4) {
-    const Raw two = both(moved<pair, 0>(load_raw(p + q / 4 * 64)), splat_bytes(3));
+    const Raw two = both(moved<pair, 0>(line(F::bits - 2 + q / 4)), splat_bytes(3));
     if constexpr (F::bits == 2) return two;
-    return both_or(moved<q, 2>(load_raw(p + 128)), splat_bytes(4), two);
+    return both_or(moved<q, 2>(line(0)), splat_bytes(4), two);
   } else {
-    const Raw four = both(moved<q / 4 * 4, 0>(load_raw(p + q % 4 * 64)), splat_bytes(15));
+    const Raw four = both(moved<q / 4 * 4, 0>(line(F::bits - 4 + q % 4)), splat_bytes(15));
     if constexpr (F::table) return look_up(table, four);
-    if constexpr (F::bits == 5) return both_or(moved<q, 4>(load_raw(p + 256)), splat_bytes(16), four);
-    if constexpr (F::bits == 6) return both_or(moved<pair, 4>(load_raw(p + 256 + q / 4 * 64)), splat_bytes(48), four);
+    if constexpr (F::bits == 5) return both_or(moved<q, 4>(line(0)), splat_bytes(16), four);
+    if constexpr (F::bits == 6) return both_or(moved<pair, 4>(line(q / 4)), splat_bytes(48), four);
     return four;
   }
 }
-
-// Where the codes and scales of a pack of columns are, from the start of a part or unit.
-template <int j>
-struct PackPlace {
-  static constexpr Index group = j / packs_of_group, lane = j % packs_of_group * F32::lanes;
-};
 
 template <class F, int R, int V>
 struct CodedSums {
@@ -105,21 +103,22 @@ template <class F, int q, int R, int V, int j = 0>
 inline __attribute__((always_inline)) void add_quad(const char* codes, Raw table, const Four (&x)[R],
                                                     Raw (&sum)[R][V]) {
   if constexpr (j < V) {
-    using P = PackPlace<j>;
-    const Raw u = codes_of<F, q>(codes + P::group * F::codes + P::lane * 4, table);
+    const Raw u = codes_of<F, q>(codes + j * F32::lanes * 4, table);
 #pragma GCC unroll 8
     for (int i = 0; i < R; ++i) sum[i][j] = add_products<F::wide>(sum[i][j], u, x[i]);
     add_quad<F, q, R, V, j + 1>(codes, table, x, sum);
   }
 }
 
-// Quads of a half of a part, from number n on; those that share a vector of nibbles follow each other.
+// Quads of a half of a part, from number n on, in the order of memory: those that share lines of nibbles follow each
+// other.
 template <class F, int half, int n, int R, int V>
 inline __attribute__((always_inline)) void add_quads(const char* x, Index x_row, const char* codes, Raw table,
                                                      Raw (&sum)[R][V]) {
   constexpr int count = 8 / F::halves;
   if constexpr (n < count) {
-    constexpr int q = F::halves == 1 ? n / 2 + n % 2 * 4 : half * count + n;
+    constexpr bool joined = F::halves == 1 && F::bits >= 4 && F::bits < 8;
+    constexpr int q = joined ? n / 2 + n % 2 * 4 : half * count + n;
     Four four[R];
 #pragma GCC unroll 8
     for (int i = 0; i < R; ++i) four[i] = load_four(x + i * x_row + q * 4);
@@ -193,26 +192,22 @@ template <class F, int R, int V>
   s.table = F::table ? with_bias(table_of(t.values)) : Raw{};
   const char* w = t.w;
   const char* x = t.x;
-  const Index x_row = t.x_row, groups = t.groups, first = t.group, part = groups * F::part;
+  const Index x_row = t.x_row, first = t.group;
   for (Index u = t.units; u > 0; --u) {
     if constexpr (F::grouped) {
 #pragma GCC unroll 8
       for (int j = 0; j < V; ++j) {
         const Index column = (first + j / packs_of_group) * 16 + j % packs_of_group * lanes;
         s.scale[j] = halves_at<F::bfloat>(w + column * 2);
-        if constexpr (F::minimum) s.least[j] = halves_at<F::bfloat>(w + groups * 32 + column * 2);
+        if constexpr (F::minimum) s.least[j] = halves_at<F::bfloat>(w + (coded_panel + column) * 2);
       }
-      w += groups * F::head;
+      w += F::head;
     }
-    for (int p = 0; p < F::parts; ++p, w += part, x += left_block) {
-      if constexpr (R <= 2) {
-        constexpr Index ahead = 4096;
-#pragma GCC unroll 8
-        for (Index line = 0; line < V * lanes * F::part / 16; line += 64)
-          __builtin_prefetch(w + first * F::part + ahead + line, 0, 3);
-      }
-      const char* const codes = w + first * F::codes;
-      const char* const beside = w + groups * F::codes + first * F::beside;
+    for (int p = 0; p < F::parts; ++p, w += F::part, x += left_block) {
+      // The processor's own prefetching stops where a page ends.
+      if constexpr (R <= 2 && !F::grouped) __builtin_prefetch(w + 4096, 0, 2);
+      const char* const codes = w + first * line_of_group;
+      const char* const beside = w + F::codes + first * F::beside;
       add_half<F, 0, R, V>(x, x_row, codes, beside, s);
       if constexpr (F::halves == 2) add_half<F, 1, R, V>(x, x_row, codes, beside, s);
     }
@@ -272,9 +267,10 @@ inline void hand_over_coded(const CodedArgs& a, float* sums, Index row, Index co
   if (a.finish.run) a.finish.run(a.finish.context, row, column, count, sums);
 }
 
-inline void join_silu(float* sums, const float* second, Index count) {
-  for (Index j = 0; j < count; j += F32::lanes)  // whole groups are there
-    store(sums + j, Silu::value(load(sums + j)) * load(second + j));
+inline void join_rows(const CodedArgs& a, float* sums, const float* second, Index count) {
+  const void* const in[] = {sums};
+  if (a.activate) a.activate(in, sums, count);
+  for (Index j = 0; j < count; j += F32::lanes) store(sums + j, load(sums + j) * load(second + j));  // whole groups
 }
 
 template <class F>
@@ -293,14 +289,14 @@ void multiply_coded(const CodedArgs& a) {
         const auto* panel = static_cast<const char*>(w) + column / coded_panel * a.panel_bytes;
         for (Index j = 0; j < count; j += coded_panel, panel += a.panel_bytes) {
           const Index rest = a.columns - column - j, groups = rest >= coded_panel ? 4 : (rest + 15) / 16;
-          pick_coded_rows<F>({x + row * a.x_row, a.x_row, panel, groups, 0, a.units, a.values, to + j, joined_columns},
-                             height, groups * coded_group);
+          pick_coded_rows<F>({x + row * a.x_row, a.x_row, panel, 0, a.units, a.values, to + j, joined_columns}, height,
+                             groups * coded_group);
         }
       };
       run(a.w, sums[0]);
-      if (a.join == CodedJoin::silu_times) {
+      if (a.second) {
         run(a.second, second[0]);
-        for (Index i = 0; i < height; ++i) join_silu(sums[i], second[i], count);
+        for (Index i = 0; i < height; ++i) join_rows(a, sums[i], second[i], count);
       }
       for (Index i = 0; i < height; ++i) hand_over_coded(a, sums[i], row + i, column, count);
       row += height;
@@ -359,12 +355,12 @@ void decode_coded(const void* w, Index units, Index columns, const signed char* 
       F32 scale = splat(1.0F), least = splat(0.0F);
       if constexpr (F::grouped) {
         scale = halves_at<F::bfloat>(at + column * 2);
-        if constexpr (F::minimum) least = halves_at<F::bfloat>(at + groups * 32 + column * 2);
-        at += groups * F::head;
+        if constexpr (F::minimum) least = halves_at<F::bfloat>(at + (coded_panel + column) * 2);
+        at += F::head;
       }
-      for (int p = 0; p < F::parts; ++p, at += groups * F::part, out += 32 * width) {
-        const char* const codes = at + group * F::codes;
-        const char* const beside = at + groups * F::codes + group * F::beside;
+      for (int p = 0; p < F::parts; ++p, at += F::part, out += 32 * width) {
+        const char* const codes = at + group * line_of_group;
+        const char* const beside = at + F::codes + group * F::beside;
         decode_half<F, 0>(codes, beside, lane, table, scale, least, width, out);
         if constexpr (F::halves == 2) decode_half<F, 1>(codes, beside, lane, table, scale, least, width, out);
       }

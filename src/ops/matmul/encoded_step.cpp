@@ -76,7 +76,7 @@ struct DecodedRun {
   void decode_panels(const Memory& m, const DimValues& d, Index column, Index wide, float* buffer, float* to) const {
     const Index k = d[inner], width = kernel->width, panel = kernel->panel_bytes(k) / 4;
     if (b.matrix) {
-      const std::byte* const from = m[*b.packed].data() + column / coded_panel * b.matrix->panel_bytes(coded_panel, k);
+      const std::byte* const from = m[*b.packed].data() + column / coded_panel * b.matrix->panel_bytes(k);
       b.matrix->kernel().decode(from, b.matrix->units(k), wide, b.matrix->form->values, width, panel, to);
       return;
     }

@@ -7,6 +7,7 @@
 #include "ops/matmul/coded_step.h"
 #include "ops/matmul/encoded_step.h"
 #include "ops/matmul/product_body.h"
+#include "ops/scalar/blocks.h"
 
 namespace rlx {
 
@@ -75,11 +76,41 @@ std::optional<ProductEnd> end_of(StepBuilder& s, ProductBody& body, const StepAr
   return end;
 }
 
+// A body of two products of one value, activate(first) * second.
+std::optional<Step> joined_step(const StepArgs& n, const Graph& g) {
+  const auto product = [&g](Operand o) { return g.nodes[o.node].op == &matmul_op ? &g.nodes[o.node] : nullptr; };
+  const Node& last = g.nodes[g.outputs[0].node];
+  if (n.out.size() != 1 || !n.out[0].dense() || last.op->name() != "mul" || g.nodes.size() != g.inputs.size() + 4)
+    return n.decline("two products are joined by an activation and mul");
+  const bool swapped = product(last.operands[0]) != nullptr;
+  const Node* const second = product(last.operands[swapped ? 0 : 1]);
+  const Node& active = g.nodes[last.operands[swapped ? 1 : 0].node];
+  const Node* const first = active.operands.size() == 1 ? product(active.operands[0]) : nullptr;
+  const auto activate = find_block(*active.op, DType::f32);
+  if (!first || !second || first == second || !activate || !(active.op->traits() & elementwise) ||
+      first->operands[0] != second->operands[0] || first->attrs != second->attrs)
+    return n.decline("two products are joined by an activation and mul");
+  const ProductBody body(n, active.operands[0].node);
+  const Slot *const a = body.input(first->operands[0]), *const b = body.input(first->operands[1]),
+                    *const other = body.input(second->operands[1]);
+  if (!a || !b || !other || b->type != other->type || !is_coded(*other))
+    return n.decline("operands of two products are inputs of the body, of one type");
+  auto plan = plan_coded_product(n, first->attrs.as<MatmulAttrs>(), *a, *b, first->results[0]);
+  if (!plan) return {};
+  plan->second = *other;
+  plan->activate = activate;
+  StepBuilder s("matmul_coded_pair");
+  const auto out = s.write<std::byte>(n.out[0]);
+  return coded_step(s, *plan, {.out = out});
+}
+
 // A body of one product of body inputs, and elementwise ops on it, of its shape.
 std::optional<Step> fused_step(const StepArgs& n) {
   const Graph& g = *n.node.bodies[0];
   const auto is_product = [](const Node& node) { return node.op == &matmul_op; };
-  if (std::ranges::count_if(g.nodes, is_product) != 1) return n.decline("matmul takes bodies with one matmul");
+  const auto products = std::ranges::count_if(g.nodes, is_product);
+  if (products == 2) return joined_step(n, g);
+  if (products != 1) return n.decline("matmul takes bodies with one matmul");
   const auto product = static_cast<Id>(std::ranges::find_if(g.nodes, is_product) - g.nodes.begin());
   const Node& node = g.nodes[product];
   ProductBody body(n, product);
