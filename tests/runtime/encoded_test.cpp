@@ -1,6 +1,8 @@
 // Programs with encoded weights: compiled and run, exact and with activations in blocks, on one thread and two.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "backend/cpu/cpu_device.h"
 #include "conformance.h"
 #include "encoded_tensors.h"
@@ -83,6 +85,63 @@ TEST(EncodedPrograms, BlocksOfActivationsEqualTheirDefinition) {
       EXPECT_EQ(static_cast<Index>(alone.size()), columns);
     }
   }
+}
+
+std::ptrdiff_t count(const Graph& g, std::string_view op) {
+  return std::ranges::count_if(g.nodes, [&](const Node& n) { return n.op->name() == op; });
+}
+
+// One encoding serves all products of a value; gate and up are one step; nothing else is left beside them.
+TEST(EncodedPrograms, ProductsShareBlocksAndJoin) {
+  const Graph g = cpu_session({.threads = 1}).optimise(block(*find_codec("q8_0")), {.encode_activations = true});
+  EXPECT_EQ(count(g, "encode"), 2);
+  EXPECT_EQ(count(g, "gather"), 1);
+  std::vector<std::ptrdiff_t> products;
+  for (const Node& n : g.nodes) {
+    for (const GraphPtr& b : n.bodies) products.push_back(count(*b, "matmul"));
+  }
+  std::ranges::sort(products);
+  EXPECT_EQ(products, (std::vector<std::ptrdiff_t>{1, 2}));  // down with bias and residual; gate and up
+  EXPECT_EQ(count(g, "matmul"), 1);
+}
+
+// Products of one value by matrices of one format become one, in the order of their columns.
+TEST(EncodedPrograms, ProductsOfOneValueAreMerged) {
+  for (const char* name : {"q8_0", "q4_k"}) {
+    const Codec& codec = *find_codec(name);
+    Builder b;
+    const Value x = b.input("x", {DType::f32, {Dim::symbol("T", 1, 64), width}});
+    Values out;
+    for (const Index n : {96, 32, 32})
+      out.push_back(matmul(x, constant(b, *matrix(codec, n, width, static_cast<unsigned>(n))), {false, true}));
+    const Graph g = b.finish(out);
+    const Session session = cpu_session({.threads = 2});
+    for (const bool fast : {false, true}) {
+      const CompileOptions options{.encode_activations = fast};
+      EXPECT_EQ(count(session.optimise(g, options), "matmul"), 1);
+      CompileOptions apart = options;
+      apart.disabled = {"merge-matmuls"};
+      const Tensor in = numbers({7, width}, 9);
+      const std::vector<Tensor> got = session.compile(g, options).run({{"x", in}}),
+                                want = session.compile(g, apart).run({{"x", in}});
+      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(identical(got[i], want[i])) << name << " " << i;
+    }
+  }
+}
+
+// What joins two products changes no bit.
+TEST(EncodedPrograms, JoinedPairsHaveTheBitsOfTheirParts) {
+  const Graph g = block(*find_codec("q8_0"));
+  const Tensor ids = tokens(37);
+  at_every_level([&] {
+    const Session session = cpu_session({.threads = 2});
+    const CompileOptions joined{.encode_activations = true};
+    CompileOptions apart = joined;
+    apart.disabled = {"fuse-matmul", "fuse-elementwise"};
+    const std::vector<Tensor> got = session.compile(g, joined).run({{"ids", ids}}),
+                              want = session.compile(g, apart).run({{"ids", ids}});
+    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(identical(got[i], want[i])) << i;
+  });
 }
 
 }  // namespace
