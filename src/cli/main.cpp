@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
   cli::add_check(app, run);
   cli::add_bench(app, run);
   cli::add_inspect(app, run);
+  cli::add_quantize(app, run);
   cli::add_info(app, run);
   cli::add_ops(app, run);
   cli::add_passes(app, run);
