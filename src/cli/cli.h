@@ -27,6 +27,7 @@ enum Exit : int {
 /// Each adds one command; what it does runs when the command line has been read.
 void add_embed(CLI::App& app, std::function<void()>& run);
 void add_inspect(CLI::App& app, std::function<void()>& run);
+void add_quantize(CLI::App& app, std::function<void()>& run);
 void add_info(CLI::App& app, std::function<void()>& run);
 void add_ops(CLI::App& app, std::function<void()>& run);
 void add_passes(CLI::App& app, std::function<void()>& run);

@@ -7,6 +7,7 @@
 
 #include "backend/cpu/cpu_device.h"
 #include "cli/cli.h"
+#include "cli/gguf.h"
 #include "cli/model.h"
 #include "cli/plan.h"
 #include "core/error.h"
@@ -23,7 +24,7 @@ namespace {
 struct InspectOptions {
   std::string path;
   std::vector<std::string> dims;
-  std::string svg;
+  std::string svg, key;
   bool json = false, weights = false, graph = false, plan = false;
 };
 
@@ -113,8 +114,8 @@ Summary inspect_file(const std::string& path) {
   if (extension == ".npz") return inspect_archive(path);
   if (extension == ".rlx" || extension == ".onnx") return inspect_graph(path);
   require(extension == ".safetensors" || extension == ".json" || !std::filesystem::exists(path),
-          "{}: unknown kind of file, expected a model folder, .onnx, .safetensors, .safetensors.index.json, .npy, .npz "
-          "or .rlx (a graph in text form)",
+          "{}: unknown kind of file, expected a model folder, .onnx, .gguf, .safetensors, .safetensors.index.json, "
+          ".npy, .npz or .rlx (a graph in text form)",
           path);
   Summary s{.kind = "weights"};
   add_weights(s, SafetensorsModel(path));
@@ -196,6 +197,11 @@ void inspect_plan(const InspectOptions& o) {
 
 void inspect(const InspectOptions& o) {
   if (o.plan || !o.svg.empty()) return inspect_plan(o);
+  if (o.path.ends_with(".gguf")) {
+    require(!o.graph, "{} holds weights, not a graph", o.path);
+    return print(show_gguf(o.path, {.json = o.json, .tensors = o.weights, .key = o.key}));
+  }
+  require(o.key.empty(), "--key shows metadata of .gguf files, {} is none", o.path);
   const Summary s = inspect_file(o.path);
   if (o.json) {
     print(json(s, o));
@@ -213,9 +219,10 @@ void add_inspect(CLI::App& app, std::function<void()>& run) {
   auto o = std::make_shared<InspectOptions>();
   CLI::App* c = app.add_subcommand("inspect", "What is in a model or a file: ops, types, weights.");
   c->add_option("path", o->path,
-                "Model folder, .onnx, .safetensors file or index, .npy, .npz, or a graph in text form (.rlx)")
+                "Model folder, .onnx, .gguf, .safetensors file or index, .npy, .npz, or a graph in text form (.rlx)")
       ->required();
   c->add_flag("-w,--weights", o->weights, "List every weight with type, shape and bytes");
+  c->add_option("-k,--key", o->key, "Print one metadata key of a .gguf file in full");
   c->add_flag("-g,--graph", o->graph, "Print the graph in text form");
   c->add_flag("-p,--plan", o->plan, "Compile the model and print its steps and memory");
   c->add_option("--svg", o->svg, "Compile the model and draw its memory plan into this file");
@@ -226,7 +233,8 @@ void add_inspect(CLI::App& app, std::function<void()>& run) {
       "  rlx inspect all-MiniLM-L6-v2\n"
       "  rlx inspect all-MiniLM-L6-v2 --plan --svg memory.svg --dim S=128\n"
       "  rlx inspect all-MiniLM-L6-v2 --graph\n"
-      "  rlx inspect model.safetensors --weights");
+      "  rlx inspect model.safetensors --weights\n"
+      "  rlx inspect model.gguf --key tokenizer.chat_template");
   c->callback([o, &run] { run = [o] { inspect(*o); }; });
 }
 

@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
   cli::add_perplexity(app, run);
   cli::add_bench_llm(app, run);
   cli::add_inspect(app, run);
+  cli::add_quantize(app, run);
   cli::add_info(app, run);
   cli::add_ops(app, run);
   cli::add_passes(app, run);
