@@ -94,9 +94,9 @@ void read_all(const std::byte* p, std::size_t bytes) {
   sink = all[0] + all[1] + all[2] + all[3];
 }
 
-void measure(const Codec& codec, Size s, bool exact, int threads, int count, double budget) {
+void measure(const Codec& codec, Size s, bool in_f32, int threads, int count, double budget) {
   const Tensor dense = random_tensor(DType::f32, {s.m, s.k}, -1, 1, 1);
-  const Tensor x = exact ? dense : encode(dense, *find_codec("a8"));
+  const Tensor x = in_f32 ? dense : encode(dense, *find_codec("a8"));
   std::vector<std::unique_ptr<StepRunner>> runners;
   const Tensor w = weights(codec, s.n, s.k, 2);
   for (int i = 0; i < count; ++i) runners.push_back(runner(x, w));
@@ -111,7 +111,7 @@ void measure(const Codec& codec, Size s, bool exact, int threads, int count, dou
   for (int i = 0; i < 5 || spent < budget; ++i) {
     const double start = wall();
     floor = std::min(floor, together(threads, [&](int t) {
-                       if (!reads) return probe(level(), exact ? &MachinePeaks::f32 : &MachinePeaks::i8);
+                       if (!reads) return probe(level(), in_f32 ? &MachinePeaks::f32 : &MachinePeaks::i8);
                        const std::size_t part = probe_bytes / static_cast<std::size_t>(threads);
                        read_all(memory.get() + static_cast<std::size_t>(t) * part, part);
                      }));
@@ -123,13 +123,13 @@ void measure(const Codec& codec, Size s, bool exact, int threads, int count, dou
     spent += wall() - start;
   }
   const std::string head = fmt::format("matmul-coded {} {} {}x{}x{} {} threads {} weights {}", codec.encoding->name,
-                                       level_name(level()), s.m, s.k, s.n, exact ? "exact" : "blocks", threads, count);
+                                       level_name(level()), s.m, s.k, s.n, in_f32 ? "exact" : "blocks", threads, count);
   if (reads) {
     const double rate = bytes / best / 1e9, read = static_cast<double>(probe_bytes) / floor / 1e9;
     fmt::print("{} gbs {:.1f} read {:.1f} percent {:.1f}\n", head, rate, read, 100 * rate / read);
   } else {
     const double rate = operations / best / 1e9;
-    const double peak = probe_flops(level(), exact ? &MachinePeaks::f32 : &MachinePeaks::i8) * threads / floor / 1e9;
+    const double peak = probe_flops(level(), in_f32 ? &MachinePeaks::f32 : &MachinePeaks::i8) * threads / floor / 1e9;
     fmt::print("{} gops {:.1f} peak {:.1f} percent {:.1f}\n", head, rate, peak, 100 * rate / peak);
   }
   std::fflush(stdout);
@@ -159,14 +159,14 @@ int main(int count, char** arguments) {
       for (Size s : shapes) {
         if (s.k % codec->encoding->block != 0) continue;
         for (int threads = 1; threads <= most; ++threads) {
-          for (const bool exact : {false, true}) {
+          for (const bool in_f32 : {false, true}) {
             for (const Index m : {1, 8}) {
               s.m = m;
-              measure(*codec, s, exact, threads, beyond_cache(*codec, s), budget);
+              measure(*codec, s, in_f32, threads, beyond_cache(*codec, s), budget);
             }
             for (const Index m : {128, 512}) {
               s.m = m;
-              measure(*codec, s, exact, threads, 1, budget);
+              measure(*codec, s, in_f32, threads, 1, budget);
             }
           }
         }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "codecs/block_format.h"
+#include "codecs/blocks32/integers.h"
 #include "codecs/write.h"
 
 namespace rlx {
@@ -16,6 +17,7 @@ constexpr int half = 16;
 struct Q4_0 {
   static constexpr std::string_view name = "q4_0";
   static constexpr Index elements = 32, bytes = 18;
+  static constexpr IntegerForm integers = blocks32::q4_0;
 
   static void decode(BlockBytes block, BlockFloats to) {
     const float d = half_at(block);
@@ -42,6 +44,7 @@ struct Q4_0 {
 struct Q4_1 {
   static constexpr std::string_view name = "q4_1";
   static constexpr Index elements = 32, bytes = 20;
+  static constexpr IntegerForm integers = blocks32::q4_1;
 
   static void decode(BlockBytes block, BlockFloats to) {
     const float d = half_at(block), m = half_at(block + 2);
@@ -69,6 +72,7 @@ std::array<std::uint8_t, 32> five_bits(BlockBytes word) {
 struct Q5_0 {
   static constexpr std::string_view name = "q5_0";
   static constexpr Index elements = 32, bytes = 22;
+  static constexpr IntegerForm integers = blocks32::q5_0;
 
   static void decode(BlockBytes block, BlockFloats to) {
     const float d = half_at(block);
@@ -80,6 +84,7 @@ struct Q5_0 {
 struct Q5_1 {
   static constexpr std::string_view name = "q5_1";
   static constexpr Index elements = 32, bytes = 24;
+  static constexpr IntegerForm integers = blocks32::q5_1;
 
   static void decode(BlockBytes block, BlockFloats to) {
     const float d = half_at(block), m = half_at(block + 2);
@@ -96,6 +101,7 @@ void decode_bytes(BlockBytes codes, float d, BlockFloats to) {
 struct Q8_0 {
   static constexpr std::string_view name = "q8_0";
   static constexpr Index elements = 32, bytes = 34;
+  static constexpr IntegerForm integers = blocks32::q8_0;
 
   static void decode(BlockBytes block, BlockFloats to) { decode_bytes(block + 2, half_at(block), to); }
 

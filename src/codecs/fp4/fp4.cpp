@@ -4,13 +4,11 @@
 #include <limits>
 
 #include "codecs/block_format.h"
+#include "codecs/fp4/integers.h"
 
 namespace rlx {
 
 namespace {
-
-// Twice the values of f4e2m1; ggml has no negative 0.
-constexpr std::array<std::int8_t, 16> doubled{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 // Half of an e8m0 number, 2^(byte - 128); 255 is NaN.
 float half_power(std::uint32_t byte) {
@@ -23,9 +21,10 @@ float half_power(std::uint32_t byte) {
 struct Mxfp4 {
   static constexpr std::string_view name = "mxfp4";
   static constexpr Index elements = 32, bytes = 17;
+  static constexpr IntegerForm integers = fp4::mxfp4;
 
   static void decode(BlockBytes block, BlockFloats to) {
-    decode_nibbles<16>(block + 1, doubled, half_power(block[0]), to);
+    decode_nibbles<16>(block + 1, fp4::doubled, half_power(block[0]), to);
   }
 };
 
@@ -44,7 +43,7 @@ struct Nvfp4 {
 
   static void decode(BlockBytes block, BlockFloats to) {
     for (int group = 0; group < 4; ++group) {
-      decode_nibbles<8>(block + 4 + 8 * group, doubled, half_scale(block[group]), to + 16 * group);
+      decode_nibbles<8>(block + 4 + 8 * group, fp4::doubled, half_scale(block[group]), to + 16 * group);
     }
   }
 };

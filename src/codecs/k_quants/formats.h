@@ -2,6 +2,7 @@
 #pragma once
 
 #include "codecs/block_format.h"
+#include "codecs/k_quants/integers.h"
 
 namespace rlx::k_quants {
 
@@ -16,6 +17,7 @@ GroupScale group_scale(const std::uint8_t* s, int group);
 struct Q2K {
   static constexpr std::string_view name = "q2_k";
   static constexpr Index elements = 256, bytes = 84;
+  static constexpr IntegerForm integers = q2_k;
   static void decode(BlockBytes block, BlockFloats to);
 };
 
@@ -23,6 +25,7 @@ struct Q2K {
 struct Q3K {
   static constexpr std::string_view name = "q3_k";
   static constexpr Index elements = 256, bytes = 110;
+  static constexpr IntegerForm integers = q3_k;
   static void decode(BlockBytes block, BlockFloats to);
 };
 
@@ -30,6 +33,7 @@ struct Q3K {
 struct Q4K {
   static constexpr std::string_view name = "q4_k";
   static constexpr Index elements = 256, bytes = 144;
+  static constexpr IntegerForm integers = q4_k;
   static void decode(BlockBytes block, BlockFloats to);
 };
 
@@ -37,6 +41,7 @@ struct Q4K {
 struct Q5K {
   static constexpr std::string_view name = "q5_k";
   static constexpr Index elements = 256, bytes = 176;
+  static constexpr IntegerForm integers = q5_k;
   static void decode(BlockBytes block, BlockFloats to);
 };
 
@@ -44,6 +49,7 @@ struct Q5K {
 struct Q6K {
   static constexpr std::string_view name = "q6_k";
   static constexpr Index elements = 256, bytes = 210;
+  static constexpr IntegerForm integers = q6_k;
   static void decode(BlockBytes block, BlockFloats to);
 };
 
