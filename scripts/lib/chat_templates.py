@@ -409,8 +409,8 @@ n|int;"42"|int;"4x"|int;"4x"|int(-1);"3.9"|int;3.9|int;"  5 "|int;t|int;z|int;"1
 range(3)|list;range(1,4)|list;range(5,0,-2)|list;range(0)|list;dict(a=1,b="x");dict(d, c=3);namespace(a=1).a;"a\\nb"|indent;"a\\nb\\n\\nc"|indent(2);"a\\nb"|indent(2,true);"a\\n\\nb"|indent(2,false,true);"a\\nb"|indent("> ")
 "lit" "eral";'single \\'q\\'';"tab\\tnew\\\\n";"\\u00e9\\x41";"\\q";1e3;1.5e-2;true;True;none;None;false;-1;- 1;1.0;007|default(1) if false else 1;(1);((2));[1,2,];{"a":1,}
 strftime_now("%Y-%m-%d %H:%M:%S");strftime_now("%d %b %Y");strftime_now("%A %B %j");s|string|length;[[1,2],[3]]|map("length")|list;[[1,2],[3,4]]|map("first")|join;[1,2,3]|map("string")|join("+")
-n.foo;n.foo is defined;s.nope;l.foo;z.foo;t.foo is undefined;s["upper"]|default("no");d.get;"%s" % 3;"x".format(1);s.zfill(3);l.append(1);d.update({"x":1});l.pop();nope.foo;nope["x"];z.foo.bar;n();nope()
-"a" < 1;[1] + "a";"a" + 1;1 + none;nope + 1;-"a";1/0;1%0;l|nofilter;l is notest;[1,"a"]|sort;none|items;5|length;l["x"];"abc"["x"];range(0,5,0);dict(5);d|tojson(foo=1);"x"|trim(5,6);cycler(1)
+n.foo;n.foo is defined;s.nope;l.foo;z.foo;t.foo is undefined;s["upper"]();d.get;"%s" % 3;"x".format(1);s.zfill(3);l.append(1);d.update({"x":1});l.pop();nope.foo;nope["x"];z.foo.bar;n();nope()
+"a" < 1;[1] + "a";"a" + 1;1 + none;nope + 1;-"a";1/0;1%0;l|nofilter;l is notest;[1,"a"]|sort;5|length;l["x"];"abc"["x"];range(0,5,0);dict(5);d|tojson(foo=1);"x"|trim(5,6);cycler(1)
 raise_exception("stop");5 in 5;"a" in none;1 in "a";[1,2]|join(attribute="x");(1,2)|tojson;nope|tojson;range|tojson;{1:2};{"a":1}[("a")];s|truncate(3);s|center(20);s|wordcount;"<b>"|escape;"<b>"|e;"<b>"|safe
 """
 
@@ -453,7 +453,7 @@ STATEMENTS = [
     "{% for g in [[1,2],[3]] %}{% set outer = loop %}{% for x in g %}{{ outer.index }}{{ loop.index }}{{ x }} {% endfor %}{% endfor %}",
     # What must fail.
     "{% if n %}", "{% endif %}", "{% for x in %}{% endfor %}", "{% for in l %}{% endfor %}", "{{ n", "{% set = 1 %}", "{{ 1 + }}", "{{ (1 }}", "{{ 'a }}", "{% unknown %}",
-    "{% include 'x' %}", "{% set n.x = 1 %}", "{{ n | }}", "{{ | upper }}", "{{ n is }}", "{{ [1, }}", "{% break %}", "{# open", "{% raw %}", "{{ a b }}", "{% else %}",
+    "{% include 'x' %}", "{% set n.x = 1 %}", "{{ n | }}", "{{ | upper }}", "{{ n is }}", "{{ [1, }}", "{% break %}", "{# open", "{% raw %}x", "{{ a b }}", "{% else %}",
     "{% macro %}{% endmacro %}", "{% for x in l %}{% endif %}", "{% set a, b = [1] %}", "{% set a, b = [1,2,3] %}", "{% for a, b in [1] %}{% endfor %}", "{% for x in 5 %}{% endfor %}",
     "{% if t %}{{ raise_exception('no ' ~ n) }}{% endif %}", "{{ n.__class__ }}{{ ''.__class__ }}", "{{ }}", "{% %}", "{{ 1.2.3 }}", "{{ $ }}", "{{ a && b }}", "{% endfor %}x",
 ]

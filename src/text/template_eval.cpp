@@ -175,7 +175,7 @@ class Evaluator : public Interpreter {
   }
 
   Scope& new_scope(Scope* parent) {
-    arena_.charge(sizeof(Scope));
+    arena_.charge(sizeof(Scope) / 8);  // most go when the loop goes on
     return scopes_.emplace_back(Scope{parent, {}});
   }
   void set(Scope& scope, std::string_view name, Value value) {
@@ -222,6 +222,7 @@ class Evaluator : public Interpreter {
         assign(n.targets[0], n.scoped ? captured(n, scope) : eval(n.children[0], scope), scope);
         return Flow::go_on;
       case NodeType::macro:
+        ++macros_;
         set(scope, n.text, callable({.name = n.text, .macro = &n, .scope = &scope}));
         return Flow::go_on;
       case NodeType::stop:
@@ -279,11 +280,14 @@ class Evaluator : public Interpreter {
     const Value state = arena_.dict();
     for (std::size_t i = 0; i < items.size(); ++i) {
       arena_.step();
+      const std::size_t scopes = scopes_.size(), macros = macros_;
       Scope& inner = new_scope(&scope);
       set_loop(*state.dict, items, i);
       set(inner, "loop", state);
       assign(n.targets[0], items[i], inner);
-      if (run(n.body, inner) == Flow::stop) break;
+      const Flow flow = run(n.body, inner);
+      if (macros == macros_) scopes_.resize(scopes);  // only macros refer to scopes
+      if (flow == Flow::stop) break;
     }
     return items.empty() ? run(n.other, scope) : Flow::go_on;
   }
@@ -303,7 +307,8 @@ class Evaluator : public Interpreter {
                             Value::of(std::int64_t{0}),
                             at == 0 ? Value{} : items[at - 1],
                             at + 1 == items.size() ? Value{} : items[at + 1]};
-    for (std::size_t k = 0; k < std::size(names); ++k) arena_.set(state, &names[k], values[k]);
+    state.items.resize(std::size(names));
+    for (std::size_t k = 0; k < std::size(names); ++k) state.items[k] = {&names[k], values[k]};
   }
 
   Value callable(Callable c) {
@@ -411,7 +416,10 @@ class Evaluator : public Interpreter {
     const Value object = eval(n.children[0], scope), key = eval(n.children[1], scope);
     line_ = n.line;
     require(!object.is(Kind::undefined), "{} is undefined, a part of it is asked for", spelt(*n.children[0]));
-    return get_item(arena_, object, key);
+    const Value found = get_item(arena_, object, key);
+    if (!found.is(Kind::undefined) || !key.is(Kind::string)) return found;
+    const Native native = find_method(object, key.text());
+    return native == nullptr ? found : callable({.name = key.text(), .native = native, .self = object});
   }
 
   Value slice(const Node& n, Scope& scope) {
@@ -625,6 +633,7 @@ class Evaluator : public Interpreter {
   std::int64_t now_;
   std::deque<Scope> scopes_;
   std::deque<Callable> callables_;
+  std::size_t macros_ = 0;
   std::string text_;
   int level_ = 0, line_ = 1;
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <ctime>
 #include <limits>
 
@@ -374,8 +375,10 @@ Value round(Arguments& a) {
   require(a.self.is_number(), "{} cannot be rounded", kind_name(a.self));
   require(method.is(Kind::string) && method.text() == "common" && digits >= 0 && digits <= 15,
           "only the method \"common\" with 0 to 15 digits is supported");
+  if (!a.self.is(Kind::real)) return Value::of(a.self.whole());
   // Printing rounds the exact value, ties to even, as Python does.
-  return Value::of(std::stod(fmt::format("{:.{}f}", a.self.number(), digits)));
+  const std::string digits_of = fmt::format("{:.{}f}", a.self.number(), digits);
+  return Value::of(std::strtod(digits_of.c_str(), nullptr));
 }
 
 Value indent(Arguments& a) {

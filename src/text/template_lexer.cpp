@@ -212,6 +212,7 @@ class Lexer {
         end = before;
       }
     }
+    if (!real && in_[at_] == '0' && in_.find_first_not_of("0_", at_) < end) problem("a number starts with 0");
     put(real ? TokenType::real : TokenType::integer, end);
     std::erase(out_.back().text, '_');
   }

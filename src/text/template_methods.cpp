@@ -20,6 +20,31 @@ bool is_cased(char32_t c) {
   return category == UTF8PROC_CATEGORY_LU || category == UTF8PROC_CATEGORY_LL || category == UTF8PROC_CATEGORY_LT;
 }
 
+// Marks, modifiers and signs that may stand inside a word.
+bool is_case_ignorable(char32_t c) {
+  if (c == '\'' || c == '.' || c == ':' || c == '^' || c == '`' || c == 0xA8 || c == 0xAD || c == 0xAF || c == 0xB4 ||
+      c == 0xB7 || c == 0xB8 || c == 0x2018 || c == 0x2019 || c == 0x2024 || c == 0x2027)
+    return true;
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_SK:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool cased_follows(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const char32_t c = next_code_point(text, at);
+    if (!is_case_ignorable(c)) return is_cased(c);
+  }
+  return false;
+}
+
 void append_case(std::string& out, char32_t c, bool upper) {
   if (upper && c == 0xDF) {
     out += "SS";
@@ -372,7 +397,16 @@ std::string python_strip(std::string_view text, std::optional<std::string_view> 
 
 std::string python_case(std::string_view text, bool upper) {
   std::string out;
-  for (std::size_t at = 0; at < text.size();) append_case(out, next_code_point(text, at), upper);
+  bool inside = false;  // a word: a cased letter came before, with nothing but marks between
+  for (std::size_t at = 0; at < text.size();) {
+    const char32_t c = next_code_point(text, at);
+    if (!upper && c == 0x3A3 && inside && !cased_follows(text.substr(at))) {
+      append_utf8(out, 0x3C2);  // the sigma that ends a word
+    } else {
+      append_case(out, c, upper);
+    }
+    inside = is_cased(c) || (inside && is_case_ignorable(c));
+  }
   return out;
 }
 

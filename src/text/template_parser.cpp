@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <initializer_list>
 
 #include "core/error.h"
@@ -108,7 +109,7 @@ class Parser {
         out.push_back(made(NodeType::text, t.text, {}));
       } else if (t.type == TokenType::output_begin) {
         ++at_;
-        const Node* value = tuple_or_one(false);
+        const Node* value = tuple_or_one(true);
         expect(TokenType::output_end, "}}");
         out.push_back(made(NodeType::output, "", {value}));
       } else if (t.type == TokenType::block_begin) {
@@ -174,6 +175,8 @@ class Parser {
   const Node* loop() {
     Node& n = add(NodeType::loop);
     n.targets = {target_list()};
+    if (n.targets[0]->type == NodeType::name && n.targets[0]->text == "loop")
+      problem("a loop cannot name its value loop");
     if (!accept_word("in")) problem(fmt::format("expected \"in\", found {}", found()));
     n.children = {tuple_or_one(false), nullptr};
     if (accept_word("if")) n.children[1] = expression();
@@ -264,18 +267,18 @@ class Parser {
     return finish(n);
   }
 
-  // An expression, or several with commas: a tuple.
+  // An expression, or several with commas: a tuple. Without conditions, "if" is left to be read.
   const Node* tuple_or_one(bool with_condition) {
     const Level level(*this);
-    (void)with_condition;
+    const auto one = [&] { return with_condition ? expression() : either(); };
     const bool empty = is_sign(")");
     if (empty) return made(NodeType::tuple, "", {});
-    const Node* first = expression();
+    const Node* first = one();
     if (!is_sign(",")) return first;
     Node& n = add(NodeType::tuple, "", {first});
     while (accept_sign(",")) {
       if (here().type == TokenType::output_end || here().type == TokenType::block_end || is_sign(")")) break;
-      n.children.push_back(expression());
+      n.children.push_back(one());
     }
     return finish(n);
   }
@@ -394,7 +397,7 @@ class Parser {
       }
       case TokenType::real:
         ++at_;
-        return constant(Value::of(std::stod(t.text)));
+        return constant(Value::of(std::strtod(t.text.c_str(), nullptr)));
       default:
         break;
     }

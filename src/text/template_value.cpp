@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "core/error.h"
 #include "text/unicode.h"
@@ -443,7 +444,7 @@ std::string real_text(double v) {
     if (text.find('e') != std::string::npos) {
       for (int digits = 0; digits < 30; ++digits) {
         text = fmt::format("{:.{}f}", v, digits);
-        if (std::stod(text) == v) break;
+        if (std::strtod(text.c_str(), nullptr) == v) break;
       }
     }
     return text.find('.') == std::string::npos ? text + ".0" : text;
@@ -452,7 +453,7 @@ std::string real_text(double v) {
   if (text.find('e') != std::string::npos) return text;
   for (int digits = 0; digits < 18; ++digits) {
     text = fmt::format("{:.{}e}", v, digits);
-    if (std::stod(text) == v) break;
+    if (std::strtod(text.c_str(), nullptr) == v) break;
   }
   return text;
 }
