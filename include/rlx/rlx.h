@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rlx/dlpack.h"
+#include "rlx/generate.h"
 #include "rlx/graph.h"
 #include "rlx/io.h"
 #include "rlx/models.h"

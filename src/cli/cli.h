@@ -34,6 +34,7 @@ void add_passes(CLI::App& app, std::function<void()>& run);
 void add_run(CLI::App& app, std::function<void()>& run);
 void add_check(CLI::App& app, std::function<void()>& run);
 void add_bench(CLI::App& app, std::function<void()>& run);
+void add_chat(CLI::App& app, std::function<void()>& run);
 void add_generate(CLI::App& app, std::function<void()>& run);
 void add_perplexity(CLI::App& app, std::function<void()>& run);
 void add_bench_llm(CLI::App& app, std::function<void()>& run);

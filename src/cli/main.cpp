@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
       "  rlx run model.onnx --input x=x.npy\n"
       "  rlx check model.onnx\n"
       "  rlx bench MODEL_DIR --dim S=128\n"
+      "  rlx chat model.gguf\n"
       "  rlx generate model.gguf --prompt 'Once upon a time'\n"
       "  rlx bench-llm model.gguf\n"
       "  rlx inspect MODEL_DIR\n"
@@ -40,6 +41,7 @@ int main(int argc, char** argv) {
   cli::add_run(app, run);
   cli::add_check(app, run);
   cli::add_bench(app, run);
+  cli::add_chat(app, run);
   cli::add_generate(app, run);
   cli::add_perplexity(app, run);
   cli::add_bench_llm(app, run);

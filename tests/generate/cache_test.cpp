@@ -98,7 +98,7 @@ TEST(PagedDecoder, TruncatedSequencesGoOnFromThere) {
     const std::vector<float> got = logits_of(*d, s, more);
     Tokens whole(tokens.begin(), tokens.begin() + length);
     whole.insert(whole.end(), more.begin(), more.end());
-    const auto fresh = make_decoder(tiny, {.context = 64});
+    const auto fresh = make_decoder(tiny, {.context = 64, .pages = 40});
     EXPECT_EQ(logits_of(*fresh, fresh->open(), whole), got) << length;
     d->close(s);
     EXPECT_EQ(logits_of(*d, twin, {1}), logits_of(*fresh, fresh->open(), with(tokens, {1})));
