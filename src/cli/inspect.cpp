@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <map>
 
@@ -9,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/gguf.h"
 #include "cli/model.h"
+#include "cli/page.h"
 #include "cli/plan.h"
 #include "core/error.h"
 #include "core/os_posix.h"
@@ -24,8 +27,9 @@ namespace {
 struct InspectOptions {
   std::string path;
   std::vector<std::string> dims;
-  std::string svg, key;
-  bool json = false, weights = false, graph = false, plan = false;
+  std::string svg, html, key;
+  int threads = 0;
+  bool json = false, weights = false, graph = false, plan = false, time = false;
 };
 
 struct Weight {
@@ -195,7 +199,50 @@ void inspect_plan(const InspectOptions& o) {
   if (o.plan) print(o.json ? plan_json(r) : plan_table(r));
 }
 
+// Medians of the steps' times over a few runs on made-up inputs.
+std::vector<double> step_seconds(const Executable& exe, const Graph& g, const DimEnv& dims) {
+  constexpr std::size_t runs = 9;
+  const NamedTensors in = complete_inputs({}, true, g, dims, 16);
+  std::vector<std::chrono::nanoseconds> times;
+  std::vector<std::vector<double>> all;
+  for (std::size_t i = 0; i <= runs; ++i) {
+    (void)exe.run(in, {.dims = &dims, .step_times = &times});
+    all.resize(times.size());
+    for (std::size_t s = 0; i > 0 && s < times.size(); ++s)
+      all[s].push_back(std::chrono::duration<double>(times[s]).count());
+  }
+  std::vector<double> medians;
+  for (std::vector<double>& one : all) {
+    std::ranges::nth_element(one, one.begin() + runs / 2);
+    medians.push_back(one[runs / 2]);
+  }
+  return medians;
+}
+
+// The page of the compiled model.
+void inspect_page(const InspectOptions& o) {
+  const Graph g = read_model(o.path);
+  const Session session = cpu_session({.threads = o.threads});
+  PageContent c{.title = std::filesystem::path(o.path).lexically_normal().filename().string(),
+                .source = g,
+                .lowered = session.optimise(g),
+                .threads = session.threads()};
+  const Executable exe = session.compile(g);
+  const DimEnv dims = complete_sizes(g, sizes(o.dims, g), 16);
+  try {
+    c.report = exe.report(dims);
+  } catch (const Error& e) {
+    c.no_report = fmt::format("There is no plan ahead of a run: {}.", e.what());
+  }
+  if (o.time && c.no_report.empty()) c.seconds = step_seconds(exe, g, dims);
+  AtomicFile file(o.html);
+  file.write(page(c));
+  file.commit();
+}
+
 void inspect(const InspectOptions& o) {
+  require(!o.time || !o.html.empty(), "--time is for --html");
+  if (!o.html.empty()) return inspect_page(o);
   if (o.plan || !o.svg.empty()) return inspect_plan(o);
   if (o.path.ends_with(".gguf")) {
     require(!o.graph, "{} holds weights, not a graph", o.path);
@@ -226,12 +273,17 @@ void add_inspect(CLI::App& app, std::function<void()>& run) {
   c->add_flag("-g,--graph", o->graph, "Print the graph in text form");
   c->add_flag("-p,--plan", o->plan, "Compile the model and print its steps and memory");
   c->add_option("--svg", o->svg, "Compile the model and draw its memory plan into this file");
+  c->add_option("--html", o->html,
+                "Compile the model and write a page with its graph, steps and memory into this file");
+  c->add_flag("--time", o->time, "Run the model on made-up inputs, for the page to show the time of every step");
+  c->add_option("--threads", o->threads, "Threads of these runs, 0: as many as the process may use");
   c->add_option("--dim", o->dims, "NAME=SIZE for the plan; other sizes are 16, or the nearest that the model allows");
   c->add_flag("--json", o->json, "Print JSON");
   c->footer(
       "Examples:\n"
       "  rlx inspect all-MiniLM-L6-v2\n"
       "  rlx inspect all-MiniLM-L6-v2 --plan --svg memory.svg --dim S=128\n"
+      "  rlx inspect model.onnx --html page.html --time\n"
       "  rlx inspect all-MiniLM-L6-v2 --graph\n"
       "  rlx inspect model.safetensors --weights\n"
       "  rlx inspect model.gguf --key tokenizer.chat_template");

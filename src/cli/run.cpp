@@ -9,6 +9,7 @@
 #include "cli/accuracy.h"
 #include "cli/cli.h"
 #include "cli/model.h"
+#include "cli/support.h"
 #include "core/error.h"
 #include "io/npy.h"
 #include "runtime/evaluate.h"
@@ -87,7 +88,21 @@ struct CheckArguments {
   std::vector<std::string> dims, inputs;
   double tolerance = 1e-5, cosine = 0;
   int threads = 0;
+  bool no_run = false, json = false;
 };
+
+// What cannot be imported, all of it, before anything runs. Whether that is all that was asked for.
+bool check_support(const CheckArguments& o) {
+  if (!o.path.ends_with(".onnx")) {
+    require(!o.json, "--json is for .onnx files");
+    return false;
+  }
+  const Support s = support_of(o.path);
+  if (o.json) print(support_json(o.path, s));
+  if (!o.json && (o.no_run || !s.problems.empty())) print(support_table(o.path, s));
+  if (s.error.empty()) return o.json;
+  throw Error(s.problems.empty() ? s.error : s.error.substr(0, s.error.find('\n')));
+}
 
 // One line an output; whether all are close enough.
 bool compare(const std::vector<Tensor>& got, const std::vector<Tensor>& want, const Executable& exe, double tolerance,
@@ -119,7 +134,12 @@ void check_precision(const CheckArguments& o, const Graph& g, DType type) {
 }
 
 void check(const CheckArguments& o) {
+  if (check_support(o)) return;
   const Graph g = read_model(o.path);
+  if (o.no_run) {
+    const std::size_t steps = cpu_session({.threads = o.threads}).optimise(g).nodes.size();
+    return print(fmt::format("{}: compiles, as {} nodes\n", o.path, grouped(static_cast<Index>(steps))));
+  }
   require(g.states.empty(), "{} has states, which rlx check does not keep", o.path);
   if (const auto type = product_type(o.precision)) return check_precision(o, g, *type);
   require(o.inputs.empty(), "--input is for --precision, give results with --expected");
@@ -181,7 +201,8 @@ void add_run(CLI::App& app, std::function<void()>& run) {
 
 void add_check(CLI::App& app, std::function<void()>& run) {
   auto o = std::make_shared<CheckArguments>();
-  CLI::App* c = app.add_subcommand("check", "Compare a compiled model with its definition, or with given results.");
+  CLI::App* c = app.add_subcommand(
+      "check", "List what rlx cannot do of a model; compare it compiled with its definition or given results.");
   c->add_option("model", o->path, "Model folder, .onnx file, or a graph in text form (.rlx)")->required();
   c->add_option("--expected", o->expected, "Archive (.npz) with inputs and expected outputs by name");
   c->add_option("--dim", o->dims, "NAME=SIZE; other sizes take several values");
@@ -190,9 +211,13 @@ void add_check(CLI::App& app, std::function<void()>& run) {
   c->add_option("--precision", o->precision, "Report what products in bf16, f16 or int8 change, against f32")
       ->capture_default_str();
   c->add_option("--input", o->inputs, "NAME=FILE.npy for --precision; inputs that are not given are made up");
+  c->add_flag("--no-run", o->no_run,
+              "Only list what of an .onnx file cannot be imported, with operands and attributes");
+  c->add_flag("--json", o->json, "The same as JSON");
   c->add_option("--cosine", o->cosine, "Least cosine of an output that --precision allows")->capture_default_str();
   c->footer(
-      "Examples:\n  rlx check all-MiniLM-L6-v2\n  rlx check model.onnx --expected results.npz --tolerance 1e-4\n"
+      "Examples:\n  rlx check all-MiniLM-L6-v2\n  rlx check model.onnx --no-run\n  rlx check model.onnx --expected "
+      "results.npz --tolerance 1e-4\n"
       "  rlx check model.onnx --precision int8 --input input_ids=ids.npy --cosine 0.99");
   c->callback([o, &run] { run = [o] { check(*o); }; });
 }

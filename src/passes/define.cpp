@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/cast/cast.h"
+#include "ops/reshape/reshape.h"
 
 namespace rlx {
 
@@ -24,6 +25,15 @@ Values define(const OpDef& op, const Attrs& attrs, std::span<const Value> operan
   Values made = op.define(attrs, {wide, bodies});
   for (std::size_t i = 0; i < made.size(); ++i) {
     if (is_half(results[i].dtype)) made[i] = cast(made[i], results[i].dtype);
+  }
+  return made;
+}
+
+Values in_declared_sizes(Values made, const Node& n) {
+  for (std::size_t i = 0; i < made.size() && i < n.results.size(); ++i) {
+    const TensorType& declared = n.results[i];
+    if (made[i].type() == declared || made[i].rank() != declared.rank()) continue;
+    made[i] = reshape(made[i], declared.dims);
   }
   return made;
 }

@@ -10,5 +10,8 @@ namespace rlx {
 /// Error when the op has no definition, or has no operands to take a builder from.
 Values define(const OpDef& op, const Attrs& attrs, std::span<const Value> operands,
               std::span<const GraphPtr> bodies = {});
+/// Values in place of the results of `n`: where a size is equal to the declared one by a run-time check only, a reshape
+/// gives it the declared form.
+Values in_declared_sizes(Values made, const Node& n);
 
 }  // namespace rlx

@@ -62,7 +62,7 @@ class Legaliser {
       return {};
     }
     try {
-      Values by = define(*n.op, n.attrs, r.operands(id), n.bodies);
+      Values by = in_declared_sizes(define(*n.op, n.attrs, r.operands(id), n.bodies), n);
       ++said_[fmt::format("{} expanded ({})", n.op->name(), why)];
       return by;
     } catch (const Error& e) {

@@ -9,6 +9,7 @@
 #include "ops/matmul_integer/matmul_integer.h"
 #include "ops/quantize/quantize.h"
 #include "ops/scalar/scalar.h"
+#include "passes/define.h"
 #include "passes/passes.h"
 
 namespace rlx {
@@ -108,7 +109,7 @@ Graph open_quantisation(const Graph& g, PassContext& context) {
     const Node& n = g.nodes[id];
     if (!opens(n)) return std::nullopt;
     ++opened;
-    return n.op->define(n.attrs, {r.operands(id), n.bodies});
+    return in_declared_sizes(n.op->define(n.attrs, {r.operands(id), n.bodies}), n);
   });
   context.remark(fmt::format("{} nodes became elementwise ops", opened));
   return result;

@@ -99,6 +99,61 @@ TEST_F(Program, CheckSaysWhatPrecisionCosts) {
   EXPECT_EQ(run("bench " + graph + " --runs 1 --precision int8").code, 0);
 }
 
+TEST_F(Program, CheckListsWhatAModelHasThatIsMissing) {
+  // IR version 8, operators 17; y = Nothing(x), x an f32.
+  using namespace std::string_literals;
+  const std::string hostile = write("m.onnx",
+                                    "\x08\x08\x42\x02\x10\x11\x3a\x23"
+                                    "\x0a\x0f\x0a\x01x\x12\x01y\x22\x07Nothing"
+                                    "\x5a\x0b\x0a\x01x\x12\x06\x0a\x04\x08\x01\x12\x00"
+                                    "\x62\x03\x0a\x01y"s);
+  const std::string good = std::string(RLX_TEST_DATA) + "/onnx/perceptron_legacy.onnx";
+  Result r = run("check " + hostile + " --no-run");
+  EXPECT_EQ(r.code, 1) << r.out;
+  EXPECT_NE(r.out.find("node       operator (version)"), std::string::npos) << r.out << r.err;
+  EXPECT_NE(r.out.find("\n0          Nothing (17) "), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("operands    x: f32[]"), std::string::npos) << r.out;
+  r = run("check " + hostile + " --json");
+  EXPECT_EQ(r.code, 1);
+  const JsonDocument list = JsonDocument::parse(r.out);
+  EXPECT_EQ(list.at("problems").size(), 1);
+  EXPECT_NE(r.out.find("\"supported\":false"), std::string::npos);
+  r = run("check " + good + " --no-run");
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.out.find("every node can be imported"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("compiles, as "), std::string::npos) << r.out;
+  r = run("check " + good + " --json");
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.out.find("\"supported\":true"), std::string::npos) << r.out;
+  EXPECT_EQ(run("check " + write("g.rlx", two_products) + " --no-run").code, 0);
+  EXPECT_EQ(run("check " + write("g.rlx", two_products) + " --json").code, 1);
+}
+
+TEST_F(Program, InspectWritesAPage) {
+  const std::string graph = write("g.rlx", two_products), page = path("page.html");
+  Result r = run("inspect " + graph + " --html " + page + " --time --threads 1 --dim N=5");
+  EXPECT_EQ(r.code, 0) << r.err;
+  const std::string text = read("page.html");
+  EXPECT_EQ(text.rfind("<!DOCTYPE html>", 0), 0U);
+  for (const char* part : {"<title>g.rlx</title>", "id=\"b0\"", "data-from=\"0\"", "matmul", "f32[N,2]", "sizes N=5",
+                           "a run on 1 thread", "<table>", "output 0", "Arena: "}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+  }
+  for (const char* link : {"src=", "href=", "@import", "fetch("}) EXPECT_EQ(text.find(link), std::string::npos) << link;
+  r = run("inspect " + std::string(RLX_TEST_DATA) + "/onnx/classic_17.onnx --html " + page);
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(read("page.html").find("layer_norm"), std::string::npos);
+  // Text of the model is text in the page.
+  const std::string hostile = write("h.rlx",
+                                    "rlx 1\ngraph(%x: f32[2]) {\n  %0 = exp %x : f32[2]\n"
+                                    "  return %0 \"</script><script>alert(1)</script>\"\n}\n");
+  EXPECT_EQ(run("inspect " + hostile + " --html " + page).code, 0);
+  EXPECT_EQ(read("page.html").find("<script>alert"), std::string::npos);
+  r = run("inspect " + graph + " --time");
+  EXPECT_EQ(r.code, 1);
+  EXPECT_NE(r.err.find("--time is for --html"), std::string::npos) << r.err;
+}
+
 TEST_F(Program, RunReadsArraysAndWritesThem) {
   const std::string graph = write("g.rlx", two_products);
   write_npy(path("x.npy"), Tensor::of<double>(DType::f32, {2, 3}, {0, 0, 0, 0.1, 0, 0}));

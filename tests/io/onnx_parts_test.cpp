@@ -175,5 +175,77 @@ TEST(OnnxParts, HyperbolicFunctionsOverTheWholeRange) {
   check("Acos", std::acos, {-1, 0, 0.5, 0.999999, 1});
 }
 
+// --- what cannot be imported ---
+
+std::vector<OnnxProblem> problems_of(const std::string& text) {
+  std::vector<OnnxProblem> all;
+  OnnxOptions options;
+  options.on_problem = [&](const OnnxProblem& p) { all.push_back(p); };
+  EXPECT_THROW(import_onnx(bytes_of(text), "test", options), Error);
+  return all;
+}
+
+NodeText node(const std::string& op, const std::vector<std::string>& in, const std::string& out,
+              const std::vector<std::string>& attributes = {}, const std::string& domain = "") {
+  return {op, in, {out}, attributes, out + "_node", domain};
+}
+
+TEST(OnnxProblems, AreAllListedWithWhatTheyRead) {
+  GraphText g;
+  g.inputs = {value_info("x", 1, {2, 3}), value_info("words", 8, {2})};
+  g.nodes = {node("Nothing", {"x", ""}, "a", {integer_attribute("k", 3)}),
+             node("Neg", {"x"}, "b", {string_attribute("mode", "soft")}), node("Neg", {"a"}, "c"),
+             node("Elsewhere", {"a"}, "d", {}, "org.example"), node("Transpose", {"b"}, "e")};
+  g.outputs = {bytes_field(1, "c")};
+  const std::vector<OnnxProblem> all = problems_of(model(g));
+  ASSERT_EQ(all.size(), 4U);
+  EXPECT_EQ(all[0].op, "");
+  EXPECT_EQ(all[0].name, "words");
+  EXPECT_NE(all[0].why.find("STRING"), std::string::npos);
+  EXPECT_EQ(all[1].op, "Nothing");
+  EXPECT_EQ(all[1].position, "0");
+  EXPECT_EQ(all[1].name, "a_node");
+  EXPECT_EQ(all[1].version, 17);
+  EXPECT_EQ(all[1].why, "the operator is not supported");
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(all[1].operands, (Pairs{{"x", "f32[2,3]"}, {"", "left out"}}));
+  EXPECT_EQ(all[1].attributes, (Pairs{{"k", "3"}}));
+  EXPECT_EQ(all[1].results, std::vector<std::string>{"a"});
+  EXPECT_EQ(all[2].position, "1");
+  EXPECT_EQ(all[2].why, "attribute 'mode' is not supported");
+  EXPECT_EQ(all[2].attributes, (Pairs{{"mode", "'soft'"}}));
+  EXPECT_EQ(all[3].position, "3") << "an operator that is missing shows behind another too";
+  EXPECT_EQ(all[3].domain, "org.example");
+  EXPECT_EQ(all[3].version, -1);
+  EXPECT_EQ(all[3].operands, (Pairs{{"a", "?"}}));
+}
+
+TEST(OnnxProblems, OfBodiesHaveThePositionOfTheirNode) {
+  GraphText body;
+  body.nodes = {node("Neg", {"x"}, "p"), node("Nothing", {"p"}, "q")};
+  body.outputs = {bytes_field(1, "q")};
+  GraphText g;
+  g.inputs = {value_info("x", 1, {2, 3}), value_info("c", 9, {})};
+  g.nodes = {node("Neg", {"x"}, "a"),
+             node("If", {"c"}, "y",
+                  {graph_attribute("then_branch", message(body)), graph_attribute("else_branch", message(body))})};
+  g.outputs = {bytes_field(1, "y")};
+  const std::vector<OnnxProblem> all = problems_of(model(g));
+  ASSERT_GE(all.size(), 1U);
+  EXPECT_EQ(all[0].op, "Nothing");
+  EXPECT_EQ(all[0].position, "1.1");
+}
+
+// The message groups at most 60 reasons; the list is whole.
+TEST(OnnxProblems, MoreThanTheMessageHolds) {
+  GraphText g;
+  g.inputs = {value_info("x", 1, {2, 3})};
+  for (int i = 0; i < 200; ++i) g.nodes.push_back(node("Nothing" + std::to_string(i), {"x"}, "y" + std::to_string(i)));
+  g.outputs = {bytes_field(1, "y0")};
+  const std::vector<OnnxProblem> all = problems_of(model(g));
+  ASSERT_EQ(all.size(), 200U);
+  EXPECT_EQ(all[199].op, "Nothing199");
+}
+
 }  // namespace
 }  // namespace rlx::test
