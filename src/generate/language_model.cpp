@@ -107,6 +107,7 @@ LanguageModel LanguageModel::load(const std::string& path, const LanguageModelOp
   require(o.sequences >= 1, "sequences is {}, expected 1 or more", o.sequences);
   require(o.page >= 1, "page is {}, expected 1 or more", o.page);
   require(o.draft.empty() || !o.prompt_lookup, "guesses come from a draft model or from prompt lookup, not from both");
+  if (!o.exact) o.compile.encode_activations = true;
   const Session session = cpu_session({.threads = o.threads});
   LanguageModel m(load_tokenizer(path));
   Opened target = open(path, session, o);
