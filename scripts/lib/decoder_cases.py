@@ -70,6 +70,34 @@ CASES = {
 }
 
 
+ENCODER = dict(vocab_size=VOCAB, hidden_size=24, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4,
+               max_position_embeddings=32, type_vocab_size=2)
+# By name: model class, what differs from ENCODER, and what the publisher's own configuration says instead.
+ENCODERS = {
+    "bert": ("BertModel", dict(hidden_act="gelu"), None),
+    "nomic": ("NomicBertModel", dict(rope_parameters=rope("default")), None),
+    "nomic_publisher": ("NomicBertModel", dict(rope_parameters=rope("default")), dict(
+        model_type="nomic_bert", architectures=["NomicBertModel"], vocab_size=VOCAB, n_embd=24, n_inner=20, n_layer=2,
+        n_head=4, n_positions=8192, max_trained_positions=2048, type_vocab_size=2, layer_norm_epsilon=1e-12,
+        rotary_emb_base=1000, rotary_emb_fraction=1.0, rotary_emb_interleaved=False, rotary_emb_scale_base=None,
+        rotary_scaling_factor=None, activation_function="swiglu", causal=False, qkv_proj_bias=False, prenorm=False,
+        mlp_fc1_bias=False, mlp_fc2_bias=False, parallel_block=False, use_rms_norm=False)),
+}
+
+
+def scramble(model):
+    """Random weights of a size that makes every part count."""
+    import torch
+    with torch.no_grad():
+        for key, weight in model.named_parameters():
+            if weight.dim() > 1:
+                weight.normal_(0, 1.0 if "embed" in key or "wte" in key else 1.5 / weight.shape[-1] ** 0.5)
+            elif key.endswith("bias"):
+                weight.normal_(0, 0.3)
+            else:
+                weight.add_(torch.randn_like(weight) * 0.2)
+
+
 def build(name):
     """The model of a case with weights that make every part count."""
     import torch
@@ -82,14 +110,7 @@ def build(name):
     config = model_class.config_class(**fields)
     config._attn_implementation = "eager"
     model = model_class(config).eval().float()
-    with torch.no_grad():
-        for key, weight in model.named_parameters():
-            if weight.dim() > 1:
-                weight.normal_(0, 1.0 if "embed" in key or "wte" in key else 1.5 / weight.shape[-1] ** 0.5)
-            elif key.endswith("bias"):
-                weight.normal_(0, 0.3)
-            else:
-                weight.add_(torch.randn_like(weight) * 0.2)
+    scramble(model)
     return model
 
 
@@ -104,6 +125,28 @@ def converter(folder):
     return importlib.import_module("conversion")
 
 
+def write_encoder(folder, name):
+    """The model of an encoder's case, and its states for two texts of which one is padded."""
+    import safetensors.torch
+    import torch
+    import transformers
+    kind, changes, publisher = ENCODERS[name]
+    torch.manual_seed(sum(name.encode()))
+    model_class = getattr(transformers, kind)
+    config = model_class.config_class(**{**ENCODER, **changes})
+    config._attn_implementation = "eager"
+    model = (model_class(config, add_pooling_layer=False)).eval().float()
+    scramble(model)
+    ids, mask = torch.randint(0, VOCAB, (2, 11)), torch.ones(2, 11)
+    mask[1, 7:] = 0
+    with torch.no_grad():
+        states = model(ids, attention_mask=mask).last_hidden_state
+    model.save_pretrained(folder)
+    if publisher:
+        (folder / "config.json").write_text(json.dumps(publisher, indent=2) + "\n")
+    safetensors.torch.save_file({"ids": ids, "mask": mask, "states": states.contiguous()}, folder / "case.safetensors")
+
+
 def convert(conversion, folder, to):
     """Writes the model in `folder` as GGUF without a tokenizer."""
     import gguf
@@ -112,32 +155,37 @@ def convert(conversion, folder, to):
     kind = conversion.get_model_class(config["architectures"][0]) if hasattr(conversion, "get_model_class") \
         else base.ModelBase.from_model_architecture(config["architectures"][0])
     plain = type("Plain", (kind,), {"set_vocab": lambda self: None, "model_arch": kind.model_arch})
-    (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": {str(i): i for i in range(VOCAB)}},
-                                                       "added_tokens": []}))
+    vocabulary = {"type": "WordPiece", "vocab": {str(i): i for i in range(VOCAB)}}
+    (folder / "tokenizer.json").write_text(json.dumps({"model": vocabulary, "added_tokens": []}))
     try:
         plain(folder, gguf.LlamaFileType.ALL_F32, to, eager=True, model_name=folder.name).write()
     finally:
         (folder / "tokenizer.json").unlink()
 
 
-def write(root, names):
+def write_decoder(folder, name):
     import safetensors.torch
     import torch
+    model = build(name)
+    ids = torch.randint(0, VOCAB, (1, TOKENS))
+    with torch.no_grad():
+        logits = model(ids, use_cache=False).logits[0]
+    model.save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    safetensors.torch.save_file({"ids": ids[0].to(torch.int32), "logits": logits.contiguous()},
+                                folder / "case.safetensors")
+
+
+def write(root, names):
+    """The cases called `names`, or all, in folders below root/decoders and root/encoders."""
     with tempfile.TemporaryDirectory() as temporary:
         conversion = converter(temporary)
-        for name in names or CASES:
-            folder = root / name
+        for name in names or [*CASES, *ENCODERS]:
+            folder = root / ("decoders" if name in CASES else "encoders") / name
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            model = build(name)
-            ids = torch.randint(0, VOCAB, (1, TOKENS))
-            with torch.no_grad():
-                logits = model(ids, use_cache=False).logits[0]
-            model.save_pretrained(folder)
-            (folder / "generation_config.json").unlink(missing_ok=True)
-            safetensors.torch.save_file({"ids": ids[0].to(torch.int32), "logits": logits.contiguous()},
-                                        folder / "case.safetensors")
-            if CASES[name][2]:
+            (write_decoder if name in CASES else write_encoder)(folder, name)
+            # The converter reads Nomic BERT's own configuration only.
+            if CASES[name][2] if name in CASES else name != "nomic":
                 convert(conversion, folder, folder / "model.gguf")
-            sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
-            print(name, f"logits {logits.abs().max():.3f}", sizes, flush=True)
+            print(name, {path.name: path.stat().st_size for path in folder.iterdir()}, flush=True)

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "models/decoder_table.h"
 #include "nn/layers.h"
 #include "ops/attention/attention.h"
 #include "ops/broadcast/broadcast.h"
@@ -28,15 +29,10 @@ namespace rlx {
 
 namespace {
 
-// Tables of one kind of rotary embeddings for the tokens of a run.
-struct Angles {
-  Value cosine, sine;
-};
-
 class DecoderBuilder {
  public:
   DecoderBuilder(Builder& b, const DecoderConfig& config, const WeightSource& source, const DecoderOptions& options)
-      : b_(b), c_(config), weights_(source, config), p_(b, weights_), context_(options.context) {
+      : b_(b), c_(config), weights_(decoder_weights(source, config)), p_(b, weights_), context_(options.context) {
     if (context_ == 0) context_ = c_.context;
     require(context_ > 0, "the longest sequence has {} positions, expected 1 or more", context_);
     if (c_.vocab == 0) {
@@ -107,16 +103,14 @@ class DecoderBuilder {
     rope.scaling = RopeScaling::longrope;
   }
 
-  Angles angles(const RopeConfig& rope, Value positions) {
+  RotaryTables angles(const RopeConfig& rope, Value positions) {
     std::vector<double> f = rope_frequencies(rope, context_);
     if (!extra_factors_.empty()) {
       require(extra_factors_.size() == f.size(), "{}: rope_freqs.weight has {} factors, expected {}",
               weights_.description(), extra_factors_.size(), f.size());
       for (std::size_t i = 0; i < f.size(); ++i) f[i] /= extra_factors_[i];
     }
-    const Value row = constant(b_, Tensor::of<double>(DType::f32, {1, static_cast<Index>(f.size())}, f));
-    const Value angle = unsqueeze(cast(positions, DType::f32), {1}) * row;
-    return {scaled(cos(angle), rope.attention_factor), scaled(sin(angle), rope.attention_factor)};
+    return rotary_tables(positions, f, rope.attention_factor);
   }
 
   Value norm(Value x, const Parameters& p, Index features) const {
@@ -144,7 +138,7 @@ class DecoderBuilder {
     if (c_.rope.dims > 0) {
       const bool local = c_.local && windowed;
       const RopeConfig& rope = local ? c_.local_rope : c_.rope;
-      const Angles& angles = local ? *local_ : *global_;
+      const RotaryTables& angles = local ? *local_ : *global_;
       x = rlx::rope(x, angles.cosine, angles.sine,
                     {.pairing = rope.pairing, .head_size = c_.head_size, .rotary = rope.dims});
     }
@@ -189,11 +183,11 @@ class DecoderBuilder {
 
   Builder& b_;
   DecoderConfig c_;
-  DecoderWeights weights_;
+  StoredWeights weights_;
   Parameters p_;
   Index context_;
   std::vector<double> extra_factors_;
-  std::optional<Angles> global_, local_;
+  std::optional<RotaryTables> global_, local_;
 };
 
 // Attention of one sequence from its beginning.

@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "models/decoder_config.h"
-#include "models/decoder_weights.h"
 #include "nn/parameters.h"
 
 namespace rlx {

@@ -375,16 +375,18 @@ const Architecture& architecture_of(const DecoderConfig& config) {
   fail("architecture \"{}\" is unknown", config.architecture);
 }
 
-std::vector<StoredName> stored_names(const DecoderConfig& config) {
+StoredWeights decoder_weights(const WeightSource& source, const DecoderConfig& config) {
   const Architecture& a = architecture_of(config);
   const std::span<const StoredName> own = config.from_gguf ? a.gguf_names : a.hf_names;
+  const std::span<const StoredName> common =
+      config.from_gguf ? std::span<const StoredName>(common_gguf_names) : std::span<const StoredName>(common_hf_names);
   std::vector<StoredName> names(own.begin(), own.end());
-  if (config.from_gguf) {
-    names.insert(names.end(), std::begin(common_gguf_names), std::end(common_gguf_names));
-  } else {
-    names.insert(names.end(), std::begin(common_hf_names), std::end(common_hf_names));
-  }
-  return names;
+  names.insert(names.end(), common.begin(), common.end());
+  return {
+      source,
+      std::move(names),
+      {.query = config.query_size(), .key = config.key_size(), .ffn = config.ffn, .norm_offset = config.norm_offset},
+      "token_embedding"};
 }
 
 }  // namespace rlx

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "models/decoder_config.h"
+#include "models/stored_weights.h"
 
 namespace rlx {
 
@@ -27,17 +28,6 @@ class DecoderReading {
 
  private:
   std::string prefix_;
-};
-
-/// Part of a stored tensor that holds several parameters one after the other.
-enum class Fused : std::uint8_t { no, query_key_value, gate_up };
-
-/// Where a parameter is stored. `{}` is the number of the layer, `<>` that of the expert.
-struct StoredName {
-  std::string_view parameter;  // its own name, `layers.{}.query`
-  std::string_view stored;     // without `.weight` or `.bias`
-  Fused fused = Fused::no;
-  bool transposed = false;  // stored [in, out]
 };
 
 /// Takes what is particular about an architecture from its description.
@@ -67,8 +57,9 @@ std::span<const Architecture> architectures();
 const Architecture& architecture_of(const ModelFields& f, std::string_view field, bool gguf);
 /// The row that a config was made by.
 const Architecture& architecture_of(const DecoderConfig& config);
-/// Stored names of a config's architecture, in the order in which they are looked for.
-std::vector<StoredName> stored_names(const DecoderConfig& config);
+/// The weights of a decoder under the names that docs/models.md lists, whatever names and layouts the file has. Both
+/// must outlive the result.
+StoredWeights decoder_weights(const WeightSource& source, const DecoderConfig& config);
 
 /// Reads rotary embeddings of all layers, and of those with a window where they differ.
 void read_rope(DecoderReading& r, const Architecture& a);

@@ -2,9 +2,12 @@
 #include "models/encoder.h"
 
 #include "core/error.h"
+#include "models/decoder_config.h"
+#include "models/encoder_files.h"
 #include "nn/layers.h"
 #include "ops/broadcast/broadcast.h"
 #include "ops/constant/constant.h"
+#include "ops/iota/iota.h"
 #include "ops/reshape/reshape.h"
 #include "ops/scalar/scalar.h"
 #include "ops/slice/slice.h"
@@ -47,11 +50,19 @@ void check_fixed(const JsonValue& config, std::string_view field, std::string_vi
     value->fail_expected("\"" + std::string(expected) + "\"");
 }
 
-Value layer(Value x, Value mask, const EncoderConfig& c, const Family& f, const Parameters& p) {
-  const Value mixed = self_attention(x, mask, p, {f.query, f.key, f.value}, c.hidden, c.heads);
+// Tables of rotary embeddings; nothing where positions are learned.
+using Angles = std::optional<RotaryTables>;
+
+Value layer(Value x, Value mask, const EncoderConfig& c, const Family& f, const Angles& angles, const Parameters& p) {
+  const AttentionNames names{f.query, f.key, f.value};
+  const Value mixed = angles ? self_attention(x, mask, p, names, c.hidden, c.heads, *angles)
+                             : self_attention(x, mask, p, names, c.hidden, c.heads);
   const Value attended =
       layer_norm(x + linear(mixed, p.in(f.out), c.hidden, c.hidden), p.in(f.attention_norm), c.hidden, c.epsilon);
-  const Value wide = activation(linear(attended, p.in(f.up), c.hidden, c.intermediate), c.activation);
+  const Value up = linear(attended, p.in(f.up), c.hidden, c.intermediate);
+  const Value wide =
+      c.gated ? activation(linear(attended, p.in("intermediate.gate"), c.hidden, c.intermediate), c.activation) * up
+              : activation(up, c.activation);
   return layer_norm(attended + linear(wide, p.in(f.down), c.intermediate, c.hidden), p.in(f.output_norm), c.hidden,
                     c.epsilon);
 }
@@ -63,6 +74,7 @@ EncoderConfig EncoderConfig::from_json(const JsonDocument& document) {
   EncoderConfig c;
   c.model_type = config.at("model_type").as_string();
   const Family& f = family_of(c.model_type);
+  if (f.hidden.empty()) return nomic_from_fields(ModelFields::from_json(document, "config.json"));
   const auto size = [&](std::string_view field) { return config.at(field).as_index(1, largest_size); };
   c.vocab_size = size("vocab_size");
   c.hidden = size(f.hidden);
@@ -109,14 +121,21 @@ Value encoder(Value ids, Value mask, const EncoderConfig& c, const Parameters& p
   const Family& f = family_of(c.model_type);
   const Parameters e = p.in("embeddings");
   Value x = embedding(ids, e.in("word_embeddings"), c.vocab_size, c.hidden);
-  const Value positions = e.in("position_embeddings").take("weight", {c.max_positions, c.hidden});
-  x = x + slice(positions, 0, 0, ids.dim(1));
+  if (c.rotary_theta == 0) {
+    const Value positions = e.in("position_embeddings").take("weight", {c.max_positions, c.hidden});
+    x = x + slice(positions, 0, 0, ids.dim(1));
+  }
   if (c.token_types > 0) {
     x = x + slice(e.in("token_type_embeddings").take("weight", {c.token_types, c.hidden}), 0, 0, 1);
   }
   x = layer_norm(x, e.in("LayerNorm"), c.hidden, c.epsilon);
+  Angles angles;
+  if (c.rotary_theta != 0) {
+    const RopeConfig rope{.dims = c.hidden / c.heads, .theta = c.rotary_theta};
+    angles = rotary_tables(iota(p.builder(), DType::i64, {ids.dim(1)}), rope_frequencies(rope, c.max_positions));
+  }
   for (Index i = 0; i < c.layers; ++i) {
-    x = layer(x, mask, c, f, p.in(f.layer).in(std::to_string(i)));
+    x = layer(x, mask, c, f, angles, p.in(f.layer).in(std::to_string(i)));
     p.builder().label(x, fmt::format("{}.{}", f.layer, i));
   }
   return x;

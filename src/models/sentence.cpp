@@ -136,11 +136,15 @@ SentenceModel SentenceModel::read(const std::string& folder, const SentenceOptio
   const Dim batch = Dim::symbol("B", 1, 65536), length = Dim::symbol("S", 1, m.encoder_.max_positions);
   const Value ids = b.input("ids", {DType::i64, {batch, length}});
   const Value mask = b.input("mask", {options.compute, {batch, length}});
-  const Parameters parameters(b, *weights, options.compute);
-  Value x = rlx::encoder(ids, mask, m.encoder_, encoder_scope(m.encoder_, parameters));
+  std::optional<StoredWeights> renamed;
+  if (encoder_renamed(m.encoder_)) renamed = encoder_weights(*weights, m.encoder_);
+  const WeightSource& source = renamed ? static_cast<const WeightSource&>(*renamed) : *weights;
+  const Parameters parameters(b, source, options.compute);
+  const Parameters scope = renamed ? parameters : encoder_scope(m.encoder_, parameters);
+  Value x = rlx::encoder(ids, mask, m.encoder_, scope);
   x = pool(x, mask, m.sentence_.pooling);
   if (m.sentence_.normalize) x = normalize_rows(x);
-  const std::vector<std::string> unused = parameters.unused(encoder_ignored(m.encoder_));
+  const std::vector<std::string> unused = renamed ? renamed->unused() : parameters.unused(encoder_ignored(m.encoder_));
   require(unused.empty(), "{}: {} weights are not part of the model that config.json describes, the first is {}",
           folder, unused.size(), unused.empty() ? "" : unused.front());
   m.graph_ = std::make_shared<Graph>(b.finish(std::span(&x, 1), {"embedding"}));

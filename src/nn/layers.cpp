@@ -5,9 +5,13 @@
 
 #include "core/error.h"
 #include "ops/attention/attention.h"
+#include "ops/cast/cast.h"
+#include "ops/constant/constant.h"
 #include "ops/gather/gather.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/matmul/matmul.h"
+#include "ops/reshape/reshape.h"
+#include "ops/rope/rope.h"
 #include "ops/scalar/scalar.h"
 
 namespace rlx {
@@ -55,13 +59,45 @@ Value activation(Value x, std::string_view name) {
   fail("unknown activation \"{}\", expected one of {}", name, known);
 }
 
+namespace {
+
+struct Projected {
+  Value q, k, v;
+};
+
+Projected project(Value x, const Parameters& p, const AttentionNames& names, Index features, Index heads) {
+  require(heads > 0 && features % heads == 0, "{} features are not divisible by {} heads", features, heads);
+  return {linear(x, p.in(names.query), features, features), linear(x, p.in(names.key), features, features),
+          linear(x, p.in(names.value), features, features)};
+}
+
+Value attend(const Projected& p, Value mask, Index heads) {
+  return attention(p.q, p.k, p.v, mask,
+                   {.layout = AttentionLayout::packed, .extra = AttentionExtra::keys, .heads = heads});
+}
+
+}  // namespace
+
 Value self_attention(Value x, Value mask, const Parameters& p, const AttentionNames& names, Index features,
                      Index heads) {
-  require(heads > 0 && features % heads == 0, "{} features are not divisible by {} heads", features, heads);
-  const Value q = linear(x, p.in(names.query), features, features);
-  const Value k = linear(x, p.in(names.key), features, features);
-  const Value v = linear(x, p.in(names.value), features, features);
-  return attention(q, k, v, mask, {.layout = AttentionLayout::packed, .extra = AttentionExtra::keys, .heads = heads});
+  return attend(project(x, p, names, features, heads), mask, heads);
+}
+
+RotaryTables rotary_tables(Value positions, const std::vector<double>& frequencies, double scale) {
+  const auto count = static_cast<Index>(frequencies.size());
+  const Value row = constant(*positions.builder, Tensor::of<double>(DType::f32, {1, count}, frequencies));
+  const Value angle = unsqueeze(cast(positions, DType::f32), {1}) * row;
+  const auto scaled = [&](Value x) { return scale == 1 ? x : x * like(x, scale); };
+  return {scaled(cos(angle)), scaled(sin(angle))};
+}
+
+Value self_attention(Value x, Value mask, const Parameters& p, const AttentionNames& names, Index features, Index heads,
+                     const RotaryTables& tables) {
+  Projected all = project(x, p, names, features, heads);
+  for (Value* turned : {&all.q, &all.k}) {
+    *turned = rope(*turned, tables.cosine, tables.sine, {.head_size = features / heads});
+  }
+  return attend(all, mask, heads);
 }
 
 }  // namespace rlx

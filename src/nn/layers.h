@@ -30,4 +30,15 @@ struct AttentionNames {
 Value self_attention(Value x, Value mask, const Parameters& p, const AttentionNames& names, Index features,
                      Index heads);
 
+/// Cosines and sines of the angles positions * frequencies, f32 [positions,frequencies].
+struct RotaryTables {
+  Value cosine, sine;
+};
+/// `positions` are integers of rank 1; tables are multiplied by `scale`.
+RotaryTables rotary_tables(Value positions, const std::vector<double>& frequencies, double scale = 1);
+
+/// The same with queries and keys rotated, element i of a head with i + D/2.
+Value self_attention(Value x, Value mask, const Parameters& p, const AttentionNames& names, Index features, Index heads,
+                     const RotaryTables& tables);
+
 }  // namespace rlx

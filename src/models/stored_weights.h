@@ -1,24 +1,39 @@
-// The weights of a decoder under names that do not depend on the file they come from.
+// The weights of a model under names that do not depend on the file they come from.
 #pragma once
 
 #include <set>
 
-#include "models/decoder_config.h"
-#include "models/decoder_table.h"
 #include "nn/parameters.h"
 
 namespace rlx {
 
-/// Parameters by the names `token_embedding`, `position_embedding`, `final_norm`, `head`, and, for layer I,
-/// `layers.I.NAME` with NAME one of attention_norm, query, key, value, query_norm, key_norm, out, attention_post_norm,
-/// ffn_norm, router, gate, up, down, ffn_post_norm, and `experts.E.gate`, `.up`, `.down`; each followed by `.weight` or
-/// `.bias`. Matrices are [out, in]. Rows of joined tensors (queries, keys and values in one; gate and up in one; stacks
-/// of experts) share the file's bytes; tensors that are stored [in, out], and norms that are stored less 1, are
-/// copied.
-class DecoderWeights final : public WeightSource {
+/// Part of a stored tensor that holds several parameters one after the other.
+enum class Fused : std::uint8_t { no, query_key_value, gate_up };
+
+/// Where a parameter is stored. `{}` is the number of the layer, `<>` that of the expert.
+struct StoredName {
+  std::string_view parameter;  // its own name, `layers.{}.query`
+  std::string_view stored;     // without `.weight` or `.bias`
+  Fused fused = Fused::no;
+  bool transposed = false;  // stored [in, out]
+};
+
+/// Sizes of the parts of joined tensors, and how norms are stored.
+struct StoredSizes {
+  Index query = 0, key = 0;  // rows of queries, and of keys and values each
+  Index ffn = 0;             // rows of gate and up each
+  double norm_offset = 0;    // added to the weights of norms
+};
+
+/// Parameters by names of a table, each followed by `.weight` or `.bias`. Matrices are [out, in]. Rows of joined
+/// tensors (queries, keys and values in one; gate and up in one; stacks of experts) share the file's bytes; tensors
+/// that are stored [in, out], and norms with an offset, are copied.
+class StoredWeights final : public WeightSource {
  public:
-  /// `source` and `config` must outlive this object.
-  DecoderWeights(const WeightSource& source, const DecoderConfig& config);
+  /// Of `rows` the first whose stored name is there counts. `first` is a parameter that every model has: when it is not
+  /// found, names are taken to lack their first part (`model.`, `transformer.`). `source` must outlive this object.
+  StoredWeights(const WeightSource& source, std::vector<StoredName> rows, const StoredSizes& sizes,
+                std::string_view first);
 
   std::string description() const override { return source_->description(); }
   /// Names as they are stored.
@@ -29,8 +44,6 @@ class DecoderWeights final : public WeightSource {
   /// A tensor by its stored name, counted as used.
   Tensor stored(std::string_view name) const;
   bool has_stored(std::string_view name) const { return source_->contains(name); }
-  /// Counts a stored tensor as used, if it is there.
-  void skip(std::string_view name) const { used_.insert(std::string(name)); }
   /// Stored names that nothing has used, sorted.
   std::vector<std::string> unused() const;
 
@@ -41,7 +54,7 @@ class DecoderWeights final : public WeightSource {
     Index expert = -1;  // of a stack
   };
   struct Rows {
-    Index begin = 0, count = 0;
+    Index begin = 0, count = 0, all = 0;
   };
 
   std::optional<Place> find(std::string_view name) const;
@@ -50,8 +63,8 @@ class DecoderWeights final : public WeightSource {
   Rows rows_of(std::string_view parameter, Fused fused) const;
 
   const WeightSource* source_;
-  const DecoderConfig* config_;
   std::vector<StoredName> rows_;
+  StoredSizes sizes_;
   std::string removed_;  // what the file leaves out at the front of names
   mutable std::set<std::string, std::less<>> used_;
 };

@@ -1,5 +1,5 @@
 // Names of parameters become names in a file, and parts of stored tensors become parameters.
-#include "models/decoder_weights.h"
+#include "models/stored_weights.h"
 
 #include <algorithm>
 
@@ -99,28 +99,29 @@ Tensor transposed(const Tensor& t) {
   return to;
 }
 
-DecoderWeights::DecoderWeights(const WeightSource& source, const DecoderConfig& config)
-    : source_(&source), config_(&config), rows_(stored_names(config)) {
-  if (contains("token_embedding.weight")) return;
-  // Files of the bare model leave out its own name, `model.` or `transformer.`.
+StoredWeights::StoredWeights(const WeightSource& source, std::vector<StoredName> rows, const StoredSizes& sizes,
+                             std::string_view first)
+    : source_(&source), rows_(std::move(rows)), sizes_(sizes) {
+  const std::string wanted = std::string(first) + ".weight";
+  if (contains(wanted)) return;
   for (const StoredName& row : rows_) {
     const std::size_t dot = row.stored.find('.');
-    if (row.parameter != "token_embedding" || dot == std::string_view::npos) continue;
+    if (row.parameter != first || dot == std::string_view::npos) continue;
     removed_ = row.stored.substr(0, dot + 1);
-    if (contains("token_embedding.weight")) return;
+    if (contains(wanted)) return;
   }
   removed_.clear();
 }
 
-DecoderWeights::Rows DecoderWeights::rows_of(std::string_view parameter, Fused fused) const {
-  const DecoderConfig& c = *config_;
-  if (fused == Fused::gate_up) return {parameter.ends_with("gate") ? 0 : c.ffn, c.ffn};
-  if (parameter.ends_with("query")) return {0, c.query_size()};
-  return {parameter.ends_with("key") ? c.query_size() : c.query_size() + c.key_size(), c.key_size()};
+StoredWeights::Rows StoredWeights::rows_of(std::string_view parameter, Fused fused) const {
+  const Index q = sizes_.query, k = sizes_.key, f = sizes_.ffn;
+  if (fused == Fused::gate_up) return {parameter.ends_with("gate") ? 0 : f, f, 2 * f};
+  if (parameter.ends_with("query")) return {0, q, q + 2 * k};
+  return {parameter.ends_with("key") ? q : q + k, k, q + 2 * k};
 }
 
-std::optional<DecoderWeights::Place> DecoderWeights::place(const std::string& pattern, std::string_view suffix,
-                                                           const std::string& layer, const std::string& expert) const {
+std::optional<StoredWeights::Place> StoredWeights::place(const std::string& pattern, std::string_view suffix,
+                                                         const std::string& layer, const std::string& expert) const {
   for (const StoredName& row : rows_) {
     const std::string_view known = row.parameter;
     const bool stack = !expert.empty() && replaced(pattern, "<>.", "") == known;
@@ -133,39 +134,39 @@ std::optional<DecoderWeights::Place> DecoderWeights::place(const std::string& pa
   return std::nullopt;
 }
 
-std::optional<DecoderWeights::Place> DecoderWeights::find(std::string_view name) const {
+std::optional<StoredWeights::Place> StoredWeights::find(std::string_view name) const {
   const std::size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return std::nullopt;
   const Numbered n = numbered(name.substr(0, dot));
   return place(n.pattern, name.substr(dot), n.layer, n.expert);
 }
 
-Tensor DecoderWeights::stored(std::string_view name) const {
+Tensor StoredWeights::stored(std::string_view name) const {
   used_.insert(std::string(name));
   return source_->at(name);
 }
 
-Tensor DecoderWeights::at(std::string_view name) const {
+Tensor StoredWeights::at(std::string_view name) const {
   const std::optional<Place> place = find(name);
   require(place.has_value(), "{}: there is no tensor for the parameter {}", description(), name);
   Tensor t = stored(place->stored);
   if (place->row->transposed && t.rank() == 2) t = transposed(t);
   if (place->row->fused != Fused::no) {
     const Rows rows = rows_of(place->row->parameter, place->row->fused);
-    require(!t.shape().empty() && rows.begin + rows.count <= t.shape()[0],
-            "{}: tensor {} has shape {}, expected {} rows or more for {}", description(), place->stored,
-            text(t.shape()), rows.begin + rows.count, name);
+    require(!t.shape().empty() && t.shape()[0] == rows.all, "{}: tensor {} has shape {}, expected {} rows",
+            description(), place->stored, text(t.shape()), rows.all);
     t = rlx::rows_of(t, rows.begin, rows.count);
   }
   if (place->expert >= 0) {
-    require(t.rank() == 3 && place->expert < t.shape()[0], "{}: tensor {} is {}, expected a stack of {} matrices",
-            description(), place->stored, t.type().text(), config_->experts.count);
+    require(t.rank() == 3 && place->expert < t.shape()[0],
+            "{}: tensor {} is {}, expected a stack of more than {} matrices", description(), place->stored,
+            t.type().text(), place->expert);
     return matrix_of(t, place->expert);
   }
-  return config_->norm_offset != 0 && is_norm(name) ? plus(t, config_->norm_offset) : t;
+  return sizes_.norm_offset != 0 && is_norm(name) ? plus(t, sizes_.norm_offset) : t;
 }
 
-std::vector<std::string> DecoderWeights::unused() const {
+std::vector<std::string> StoredWeights::unused() const {
   std::vector<std::string> left;
   for (std::string& n : source_->names()) {
     if (!used_.contains(n)) left.push_back(std::move(n));
