@@ -1,5 +1,5 @@
 // Kernels of paged_attention, compiled once per level: the tiles of attention, filled from pages.
-#include "ops/attention/attention_rows.h"
+#include "ops/paged_attention/few_rows.h"
 #include "ops/paged_attention/paged_attention.kernel.h"
 
 namespace rlx::RLX_LEVEL {
@@ -18,12 +18,6 @@ struct Piece {
   Index first, count;  // tokens
   Index kv_head;
   const int* table;
-};
-
-/// Where the keys or values of a tile lie.
-template <class P>
-struct Rows {
-  const P* at[tile];
 };
 
 template <class P>
@@ -86,20 +80,22 @@ void fetch_rows(const Rows<P>& rows, Index count, Index size) {
   }
 }
 
-/// Keys [start, start + count) of a piece.
+/// Adds keys [start, start + count) of a piece to the sums of its rows.
 template <class P>
-Tile<float> make_tile(const PagedCall& c, const Piece& piece, Index start, Index count, PagedWork& w) {
+void run_tile(const PagedCall& c, const Piece& piece, const Item& item, Index start, Index count, PagedWork& w) {
   const AttentionCall& s = c.shape;
-  Tile<float> t{.start = start, .count = count};
   Rows<P> keys, values;
   find_rows(c, piece, static_cast<const P*>(s.k), s.size, start, count, keys);
   find_rows(c, piece, static_cast<const P*>(s.v), s.value_size, start, count, values);
+  fetch_rows(keys, count, s.size);
   fetch_rows(values, count, s.value_size);
+  if (takes_few_rows(s, item.count) && few_tile_rows(s, item, keys, values, start, count, item.count, w)) return;
+  Tile<float> t{.start = start, .count = count};
   transpose_rows(keys, count, s.size, w.keys);
   t.finite = widen_rows(values, count, s.value_size, w.widened);
   t.values = w.widened;
   t.value_stride = t.width = up(s.value_size, lanes);
-  return t;
+  for (Index r = 0; r < item.count; r += strip) tile_rows(s, item, t, r, least(strip, item.count - r), w);
 }
 
 void write_rows(const AttentionCall& c, const Piece& piece, Index rows, PagedWork& w) {
@@ -132,8 +128,7 @@ void run_piece(const PagedCall& c, const Piece& piece, PagedWork& w) {
   for (Index i = 0; i < rows * width; i += lanes) store(w.sums + i, splat(0.0f));
   const Item item{0, piece.kv_head, 0, rows};
   for (Index start = down(any.begin, tile); start < any.end; start += tile) {
-    const Tile<float> t = make_tile<P>(c, piece, start, least(tile, any.end - start), w);
-    for (Index r = 0; r < rows; r += strip) tile_rows(s, item, t, r, least(strip, rows - r), w);
+    run_tile<P>(c, piece, item, start, least(tile, any.end - start), w);
   }
   write_rows(s, piece, rows, w);
 }
