@@ -41,6 +41,9 @@ struct Weights {
   Four at(int i) const { return four(values.data() + i); }
 };
 
+// Squares of smaller numbers are lost, those of larger ones overflow.
+bool has_squares(float x) { return std::fabs(x) > 1e-15F && std::fabs(x) < 1e15F; }
+
 float furthest_from_zero(const float* x, int n) {
   float extreme = 0;
   for (int i = 0; i < n; ++i) extreme = std::fabs(x[i]) > std::fabs(extreme) ? x[i] : extreme;
@@ -73,8 +76,7 @@ Match match(const float* x, const Weights& w, int n, float inverse, float low, f
 
 float fit_scale(const float* x, const float* w, int n, int low, int high) {
   const float extreme = furthest_from_zero(x, n);
-  // Squares of smaller numbers are lost.
-  if (std::fabs(extreme) < 1e-15F) return extreme / static_cast<float>(low);
+  if (!has_squares(extreme)) return extreme / static_cast<float>(low);
   const Weights weights(w, n);
   const auto lowest = static_cast<float>(low), highest = static_cast<float>(high);
   Match best;
@@ -130,7 +132,7 @@ Line best_line(const float* x, const float* w, int n, int high, bool below_zero)
   for (int i = 0; i < n; ++i) lowest = std::min(lowest, x[i]), highest = std::max(highest, x[i]);
   const auto top = static_cast<float>(high);
   const float range = highest - lowest;
-  if (!(range > 1e-15F)) return {0, lowest};
+  if (!has_squares(range) || !has_squares(std::max(range, std::fabs(lowest)))) return {range / top, lowest};
   const Weights weights(w, n);
   Line best{range / top, lowest};
   float gain = -1;
@@ -177,7 +179,7 @@ void LevelTable::round(const float* x, int n, float scale, std::uint8_t* codes) 
 
 float LevelTable::fit(const float* x, const float* w, int n) const {
   const float extreme = furthest_from_zero(x, n);
-  if (std::fabs(extreme) < 1e-15F) return 0;
+  if (!has_squares(extreme)) return extreme / static_cast<float>(levels_[0]);
   const Weights weights(w, n);
   const auto matched = [&](float scale) {
     std::array<std::uint8_t, largest_count> at;

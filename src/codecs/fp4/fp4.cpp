@@ -46,9 +46,9 @@ void put_best(const float* from, const float* importance, int first, int last, f
               std::uint8_t* scale, std::uint8_t* to) {
   float least = std::numeric_limits<float>::infinity();
   std::array<std::uint8_t, count> codes;
-  for (int byte = first; byte <= last; ++byte) {
+  for (int byte = last; byte >= first; --byte) {
     const float error = put_codes<count>(from, importance, scale_of(static_cast<std::uint32_t>(byte)), codes.data());
-    if (byte > first && !(error < least)) continue;
+    if (byte < last && !(error < least)) continue;
     least = error;
     *scale = static_cast<std::uint8_t>(byte);
     std::copy(codes.begin(), codes.end(), to);
