@@ -1,4 +1,5 @@
-"""Language models. `--only RE` measures the parts whose names match: types (every block format bit for bit against ggml)."""
+"""Language models. `--only RE` measures the parts whose names match: types (every block format bit for bit against ggml),
+encoders (their squared error beside ggml's)."""
 import codecs_beside_ggml
 
 

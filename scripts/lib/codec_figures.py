@@ -23,7 +23,7 @@ def program(arguments, data):
 
 
 def adversarial(size, count):
-    """Blocks of one byte value; random blocks with a chosen pattern at every place in turn; blocks of few byte values."""
+    """Blocks of one byte value; random blocks with a pattern at every place in turn; blocks of few byte values."""
     blocks = ggml_oracle.random_bytes(size * count, 2).reshape(count, size)
     blocks[:256] = numpy.arange(256, dtype=numpy.uint8)[:, None]
     third = count // 3
@@ -54,7 +54,38 @@ def types(ggml):
         yield f"types {name}: {compared} elements of {2 * MEGABYTES} MB that differ from {oracle}", wrong, 0, wrong == 0
 
 
-PARTS = {"types": types}
+ENCODERS = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4",
+            "nvfp4"]
+ROWS, COLUMNS = 1024, 1024
+
+
+def samples():
+    """Weights as they are in models (normal), and with heavy tails (Student's t with 4 degrees of freedom)."""
+    generator = numpy.random.default_rng(3)
+    yield "normal", generator.standard_normal((ROWS, COLUMNS)).astype(numpy.float32) * numpy.float32(0.02)
+    yield "heavy tails", generator.standard_t(4, (ROWS, COLUMNS)).astype(numpy.float32) * numpy.float32(0.02)
+
+
+def squared_error(x, y, weights=1.0):
+    return float(numpy.mean(weights * (x.astype(numpy.float64) - y.reshape(x.shape)) ** 2))
+
+
+def encoders(ggml):
+    importance = numpy.random.default_rng(4).exponential(1, COLUMNS).astype(numpy.float32)
+    for name in ENCODERS:
+        for kind, x in samples():
+            ours = ggml.decode(name, program(["encode", name, ROWS, COLUMNS], x.tobytes()))
+            theirs = ggml.decode(name, ggml.encode(name, x).tobytes())
+            ratio = squared_error(x, ours) / squared_error(x, theirs)
+            yield f"encoders {name}: squared error / ggml's, {kind}", ratio, 1.01, ratio <= 1.01
+        weighed = program(["weigh", name, ROWS, COLUMNS], importance.tobytes() + x.tobytes())
+        ours = ggml.decode(name, weighed)
+        theirs = ggml.decode(name, ggml.encode(name, x, importance).tobytes())
+        ratio = squared_error(x, ours, importance) / squared_error(x, theirs, importance)
+        yield f"encoders {name}: the same, weighted by importance", ratio, 1.01, ratio <= 1.01
+
+
+PARTS = {"types": types, "encoders": encoders}
 
 
 def main():

@@ -1,10 +1,12 @@
 // Blocks of 32 codes of 4, 5 or 8 bits with an f16 scale and, in some, an f16 minimum.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
 
 #include "codecs/block_format.h"
 #include "codecs/blocks32/integers.h"
+#include "codecs/fit.h"
 #include "codecs/write.h"
 
 namespace rlx {
@@ -27,19 +29,26 @@ struct Q4_0 {
     }
   }
 
-  static void encode(const float* from, const float*, std::uint8_t* block) {
-    // The code furthest from 0 is -8, so the element furthest from 0 gets it.
-    float extreme = 0;
-    for (int i = 0; i < elements; ++i) extreme = std::fabs(from[i]) > std::fabs(extreme) ? from[i] : extreme;
-    const float d = put_half(extreme / -8, block);
-    const float inverse = d == 0 ? 0 : 1 / d;
-    for (int i = 0; i < half; ++i) {
-      const int low = nearest_within(from[i] * inverse, -8, 7) + 8;
-      const int high = nearest_within(from[half + i] * inverse, -8, 7) + 8;
-      block[2 + i] = static_cast<std::uint8_t>(low | high << 4);
+  static void encode(const float* from, const float* importance, std::uint8_t* block) {
+    const float d = put_half(fit_scale(from, importance, elements, -8, 7), block);
+    std::array<std::int8_t, elements> codes;
+    round_codes(from, elements, d, -8, 7, codes.data());
+    for (std::size_t i = 0; i < half; ++i) {
+      block[2 + i] = static_cast<std::uint8_t>((codes[i] + 8) | (codes[half + i] + 8) << 4);
     }
   }
 };
+
+// Codes from 0 of elements d q + m. Writes d and m as f16.
+std::array<std::int8_t, 32> put_line(const float* from, const float* importance, int high, std::uint8_t* block) {
+  const Line line = fit_line(from, importance, 32, high);
+  const float d = put_half(line.scale, block), m = put_half(line.minimum, block + 2);
+  std::array<float, 32> above;
+  for (std::size_t i = 0; i < above.size(); ++i) above[i] = from[i] - m;
+  std::array<std::int8_t, 32> codes;
+  round_codes(above.data(), 32, d, 0, high, codes.data());
+  return codes;
+}
 
 struct Q4_1 {
   static constexpr std::string_view name = "q4_1";
@@ -52,6 +61,11 @@ struct Q4_1 {
       to[i] = static_cast<float>(block[4 + i] & 15) * d + m;
       to[half + i] = static_cast<float>(block[4 + i] >> 4) * d + m;
     }
+  }
+
+  static void encode(const float* from, const float* importance, std::uint8_t* block) {
+    const auto codes = put_line(from, importance, 15, block);
+    for (std::size_t i = 0; i < half; ++i) block[4 + i] = static_cast<std::uint8_t>(codes[i] | codes[half + i] << 4);
   }
 };
 
@@ -69,6 +83,14 @@ std::array<std::uint8_t, 32> five_bits(BlockBytes word) {
   return codes;
 }
 
+void put_five_bits(const std::array<std::int8_t, 32>& codes, std::uint8_t* word) {
+  std::fill_n(word, 4, std::uint8_t{0});
+  for (std::size_t i = 0; i < 32; ++i) word[i / 8] = static_cast<std::uint8_t>(word[i / 8] | codes[i] >> 4 << i % 8);
+  for (std::size_t i = 0; i < half; ++i) {
+    word[4 + i] = static_cast<std::uint8_t>((codes[i] & 15) | (codes[half + i] & 15) << 4);
+  }
+}
+
 struct Q5_0 {
   static constexpr std::string_view name = "q5_0";
   static constexpr Index elements = 32, bytes = 22;
@@ -78,6 +100,14 @@ struct Q5_0 {
     const float d = half_at(block);
     const auto codes = five_bits(block + 2);
     for (std::size_t i = 0; i < elements; ++i) to[i] = static_cast<float>(codes[i] - 16) * d;
+  }
+
+  static void encode(const float* from, const float* importance, std::uint8_t* block) {
+    const float d = put_half(fit_scale(from, importance, elements, -16, 15), block);
+    std::array<std::int8_t, elements> codes;
+    round_codes(from, elements, d, -16, 15, codes.data());
+    for (std::int8_t& code : codes) code = static_cast<std::int8_t>(code + 16);
+    put_five_bits(codes, block + 2);
   }
 };
 
@@ -91,11 +121,29 @@ struct Q5_1 {
     const auto codes = five_bits(block + 4);
     for (std::size_t i = 0; i < elements; ++i) to[i] = static_cast<float>(codes[i]) * d + m;
   }
+
+  static void encode(const float* from, const float* importance, std::uint8_t* block) {
+    put_five_bits(put_line(from, importance, 31, block), block + 4);
+  }
 };
 
 // Codes of 8 bits that begin at a byte of the block.
 void decode_bytes(BlockBytes codes, float d, BlockFloats to) {
   for (int i = 0; i < 32; ++i) to[i] = static_cast<float>(static_cast<std::int8_t>(codes[i])) * d;
+}
+
+// The scale and the codes; gives d times the sum of the codes.
+float put_bytes(const float* from, std::uint8_t* scale, std::uint8_t* codes) {
+  float largest = 0;
+  for (int i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(from[i]));
+  const float d = put_half(largest / 127, scale), inverse = d == 0 ? 0 : 1 / d;
+  int sum = 0;
+  for (int i = 0; i < 32; ++i) {
+    const int code = nearest_within(from[i] * inverse, -127, 127);
+    codes[i] = static_cast<std::uint8_t>(code);
+    sum += code;
+  }
+  return d * static_cast<float>(sum);
 }
 
 struct Q8_0 {
@@ -105,15 +153,7 @@ struct Q8_0 {
 
   static void decode(BlockBytes block, BlockFloats to) { decode_bytes(block + 2, half_at(block), to); }
 
-  static void encode(const float* from, const float*, std::uint8_t* block) {
-    float largest = 0;
-    for (int i = 0; i < elements; ++i) largest = std::max(largest, std::fabs(from[i]));
-    const float d = put_half(largest / 127, block);
-    const float inverse = d == 0 ? 0 : 1 / d;
-    for (int i = 0; i < elements; ++i) {
-      block[2 + i] = static_cast<std::uint8_t>(nearest_within(from[i] * inverse, -127, 127));
-    }
-  }
+  static void encode(const float* from, const float*, std::uint8_t* block) { put_bytes(from, block, block + 2); }
 };
 
 // Holds the scaled sum of its codes too, for products with other blocks.
@@ -122,6 +162,10 @@ struct Q8_1 {
   static constexpr Index elements = 32, bytes = 36;
 
   static void decode(BlockBytes block, BlockFloats to) { decode_bytes(block + 4, half_at(block), to); }
+
+  static void encode(const float* from, const float*, std::uint8_t* block) {
+    put_half(put_bytes(from, block, block + 4), block + 2);
+  }
 };
 
 constexpr std::string_view source = "GGUF file format, ggml";

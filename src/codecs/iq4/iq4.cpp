@@ -1,10 +1,23 @@
 // Codes of 4 bits into a table of 16 uneven levels.
+#include <cmath>
+
 #include "codecs/block_format.h"
+#include "codecs/fit.h"
 #include "codecs/iq4/integers.h"
+#include "codecs/write.h"
 
 namespace rlx {
 
 namespace {
+
+constexpr LevelTable table(iq4::levels);
+
+// The 16 bytes of 32 codes for a scale.
+void put_nibbles(const float* from, float scale, std::uint8_t* to) {
+  std::array<std::uint8_t, 32> codes;
+  table.round(from, 32, scale, codes.data());
+  for (std::size_t i = 0; i < 16; ++i) to[i] = static_cast<std::uint8_t>(codes[i] | codes[16 + i] << 4);
+}
 
 struct Iq4Nl {
   static constexpr std::string_view name = "iq4_nl";
@@ -12,6 +25,10 @@ struct Iq4Nl {
   static constexpr IntegerForm integers = iq4::iq4_nl;
   static void decode(BlockBytes block, BlockFloats to) {
     decode_nibbles<16>(block + 2, iq4::levels, half_at(block), to);
+  }
+
+  static void encode(const float* from, const float* importance, std::uint8_t* block) {
+    put_nibbles(from, put_half(table.fit(from, importance, elements), block), block + 2);
   }
 };
 
@@ -29,6 +46,26 @@ struct Iq4Xs {
       const int scale = (low | static_cast<int>(high >> 2 * group & 3) << 4) - 32;
       decode_nibbles<16>(block + 8 + 16 * group, iq4::levels, d * static_cast<float>(scale), to + 32 * group);
     }
+  }
+
+  static void encode(const float* from, const float* importance, std::uint8_t* block) {
+    std::array<float, 8> scales;
+    float extreme = 0;
+    for (std::size_t g = 0; g < 8; ++g) {
+      scales[g] = table.fit(from + 32 * g, importance ? importance + 32 * g : nullptr, 32);
+      extreme = std::fabs(scales[g]) > std::fabs(extreme) ? scales[g] : extreme;
+    }
+    const float d = put_half(extreme / -32, block);
+    std::uint32_t high = 0, low = 0;
+    for (std::size_t g = 0; g < 8; ++g) {
+      const int step = d == 0 ? 0 : nearest_within(scales[g] / d, -32, 31);
+      const auto bits = static_cast<std::uint32_t>(step + 32);
+      high |= bits >> 4 << 2 * g;
+      low |= (bits & 15) << 4 * g;
+      put_nibbles(from + 32 * g, d * static_cast<float>(step), block + 8 + 16 * g);
+    }
+    for (std::size_t i = 0; i < 2; ++i) block[2 + i] = static_cast<std::uint8_t>(high >> 8 * i);
+    for (std::size_t i = 0; i < 4; ++i) block[4 + i] = static_cast<std::uint8_t>(low >> 8 * i);
   }
 };
 

@@ -19,6 +19,7 @@ struct Q2K {
   static constexpr Index elements = 256, bytes = 84;
   static constexpr IntegerForm integers = q2_k;
   static void decode(BlockBytes block, BlockFloats to);
+  static void encode(const float* from, const float* importance, std::uint8_t* block);
 };
 
 // 16 groups of 16 codes of 3 bits, signed scales of 6: third bits 32, low bits 64, scales 12, d.
@@ -27,6 +28,7 @@ struct Q3K {
   static constexpr Index elements = 256, bytes = 110;
   static constexpr IntegerForm integers = q3_k;
   static void decode(BlockBytes block, BlockFloats to);
+  static void encode(const float* from, const float* importance, std::uint8_t* block);
 };
 
 // 8 groups of 32 codes of 4 bits, scale and minimum of 6: d, dmin, scales 12, codes 128.
@@ -35,6 +37,7 @@ struct Q4K {
   static constexpr Index elements = 256, bytes = 144;
   static constexpr IntegerForm integers = q4_k;
   static void decode(BlockBytes block, BlockFloats to);
+  static void encode(const float* from, const float* importance, std::uint8_t* block);
 };
 
 // 8 groups of 32 codes of 5 bits, scale and minimum of 6: d, dmin, scales 12, fifth bits 32, low bits 128.
@@ -43,6 +46,7 @@ struct Q5K {
   static constexpr Index elements = 256, bytes = 176;
   static constexpr IntegerForm integers = q5_k;
   static void decode(BlockBytes block, BlockFloats to);
+  static void encode(const float* from, const float* importance, std::uint8_t* block);
 };
 
 // 16 groups of 16 codes of 6 bits, signed scales of 8: low bits 128, high bits 64, scales 16, d.
@@ -51,6 +55,7 @@ struct Q6K {
   static constexpr Index elements = 256, bytes = 210;
   static constexpr IntegerForm integers = q6_k;
   static void decode(BlockBytes block, BlockFloats to);
+  static void encode(const float* from, const float* importance, std::uint8_t* block);
 };
 
 // Codes of 8 bits with an f32 scale, and the sums of groups of 16 for products with other blocks: d, codes 256,
@@ -59,6 +64,7 @@ struct Q8K {
   static constexpr std::string_view name = "q8_k";
   static constexpr Index elements = 256, bytes = 292;
   static void decode(BlockBytes block, BlockFloats to);
+  static void encode(const float* from, const float* importance, std::uint8_t* block);
 };
 
 }  // namespace rlx::k_quants
