@@ -49,7 +49,7 @@ VocabularyData gguf_vocabulary(const GgufFile& file) {
 }
 
 Tokenizer load_tokenizer(const std::string& path) {
-  if (std::filesystem::is_directory(path)) return Tokenizer::load(path);
+  require(!std::filesystem::is_directory(path), "{} is a folder: its tokenizer is not read, expected a GGUF file", path);
   return Tokenizer(gguf_vocabulary(GgufFile(path)));
 }
 
@@ -95,8 +95,10 @@ Opened open(const std::string& path, const Session& session, const LanguageModel
   const Index context = context_of(path, files.config, o.context);
   const Graph g = decoder(files.config, *files.weights, {.context = context, .page = o.page, .cache = o.cache});
   const Index pages = (context + o.page - 1) / o.page * o.sequences;
+  CompileOptions compile = o.compile;
+  compile.encode_activations = !o.exact;
   out.decoder = std::make_shared<PagedDecoder>(
-      session, g, CacheOptions{.context = context, .pages = pages, .reuse = o.reuse}, o.compile);
+      session, g, CacheOptions{.context = context, .pages = pages, .reuse = o.reuse}, compile);
   return out;
 }
 
