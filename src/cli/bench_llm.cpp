@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "backend/cpu/cpu_device.h"
@@ -21,7 +23,7 @@ struct BenchLlmArguments {
   std::vector<Index> prompts{512}, answers{128};
   Index depth = 0;
   int runs = 5;
-  bool json = false;
+  bool json = false, steps = false;
 };
 
 struct Speed {
@@ -103,6 +105,46 @@ std::string table(const LanguageModel& m, const BenchLlmArguments& a, const Foun
   return out;
 }
 
+// Steps of a run with one token behind `depth` others, by kernel and result: medians of the times.
+std::string step_table(PagedDecoder& d, const BenchLlmArguments& a) {
+  const PagedDecoder::Sequence sequence = d.open();
+  run_tokens(d, sequence, std::max<Index>(a.depth, 1), a.model.chunk);
+  std::vector<std::chrono::nanoseconds> times;
+  std::vector<std::vector<double>> all;
+  d.time_steps(&times);
+  for (int i = 0; i < 25; ++i) {
+    run_tokens(d, sequence, 1, 1);
+    all.resize(times.size());
+    for (std::size_t s = 0; s < times.size(); ++s) all[s].push_back(std::chrono::duration<double>(times[s]).count());
+  }
+  d.time_steps(nullptr);
+  const RunReport r = d.executable().report(d.sizes(1, 1, 1, 1));
+  d.close(sequence);
+  struct Group {
+    int count = 0;
+    double seconds = 0, bytes = 0;
+  };
+  std::map<std::string, Group> groups;
+  double total = 0;
+  for (std::size_t s = 0; s < all.size(); ++s) {
+    std::ranges::nth_element(all[s], all[s].begin() + 12);
+    Group& g = groups[r.steps[s].kernel];
+    ++g.count;
+    g.seconds += all[s][12];
+    g.bytes += static_cast<double>(r.steps[s].least_weight_bytes);
+    total += all[s][12];
+  }
+  std::vector<std::pair<std::string, Group>> sorted(groups.begin(), groups.end());
+  std::ranges::sort(sorted, [](const auto& x, const auto& y) { return x.second.seconds > y.second.seconds; });
+  std::string out = fmt::format("\n{:>6} {:>10} {:>7} {:>9} {:>8}  one token, {:.1f} us in steps\n", "steps", "us",
+                                "share", "us each", "GB/s", total * 1e6);
+  for (const auto& [name, g] : sorted) {
+    out += fmt::format("{:>6} {:>10.1f} {:>6.1f}% {:>9.2f} {:>8.1f}  {}\n", g.count, g.seconds * 1e6,
+                       100 * g.seconds / total, g.seconds * 1e6 / g.count, g.bytes / g.seconds / 1e9, name);
+  }
+  return out;
+}
+
 std::string json(const LanguageModel& m, const BenchLlmArguments& a, const Found& f, const std::vector<Speed>& all) {
   std::string out = fmt::format(
       "{{\"model\":{},\"architecture\":{},\"bytes\":{},\"weights\":{},\"mode\":{},\"exact\":{},\"cache\":{},"
@@ -141,7 +183,7 @@ void bench_llm(BenchLlmArguments a) {
   for (const Index n : a.answers) {
     if (n > 0) all.push_back(measure(d, a, n, true, f.weights));
   }
-  print(a.json ? json(model, a, f, all) : table(model, a, f, all));
+  print(a.json ? json(model, a, f, all) : table(model, a, f, all) + (a.steps ? step_table(d, a) : ""));
 }
 
 }  // namespace
@@ -158,6 +200,7 @@ void add_bench_llm(CLI::App& app, std::function<void()>& run) {
       ->capture_default_str();
   c->add_option("-d,--depth", o->depth, "Tokens that are there before")->check(CLI::NonNegativeNumber);
   c->add_option("-r,--runs", o->runs, "Runs of a test, after one that does not count")->capture_default_str();
+  c->add_flag("--steps", o->steps, "Time the steps of one token");
   c->add_flag("--json", o->json, "Print JSON");
   c->footer(
       "The limit of single tokens is the bandwidth of memory over the bytes that a token reads: all weights but the\n"

@@ -277,7 +277,8 @@ std::span<const float> PagedDecoder::run(std::span<const RunPart> parts) {
   executable_.run({input("ids", by_token, in_.ids), input("positions", by_token, in_.positions),
                    input("sequences", by_token, in_.sequences), input("slots", by_token, in_.slots),
                    input("tables", by_page, in_.tables), input("rows", by_row, in_.rows)},
-                  {executable_.output("logits").bind({DType::f32, by_logit, logits_.data()})}, {.state = &state_});
+                  {executable_.output("logits").bind({DType::f32, by_logit, logits_.data()})},
+                  {.state = &state_, .step_times = step_times_});
   for (const RunPart& p : parts) {
     std::vector<std::int32_t>& all = at(p.sequence).tokens;
     all.insert(all.end(), p.tokens.begin(), p.tokens.end());

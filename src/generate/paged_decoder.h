@@ -68,6 +68,8 @@ class PagedDecoder {
   /// part by part; they stay valid until the next call. Throws Error for a token outside the vocabulary, a sequence
   /// that would exceed the context, and a cache without a free page; then no sequence has changed.
   std::span<const float> run(std::span<const RunPart> parts);
+  /// From now on runs write the time of every step here; null: they do not.
+  void time_steps(std::vector<std::chrono::nanoseconds>* times) { step_times_ = times; }
 
  private:
   struct Cached {
@@ -99,6 +101,7 @@ class PagedDecoder {
   Sequence last_ = 0;
   Inputs in_;
   std::vector<float> logits_;
+  std::vector<std::chrono::nanoseconds>* step_times_ = nullptr;
 };
 
 }  // namespace rlx
