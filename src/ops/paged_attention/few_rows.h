@@ -23,18 +23,22 @@ inline bool takes_few_rows(const AttentionCall& c, Index rows) {
   return rows <= few_rows && c.size % lanes == 0 && c.value_size % lanes == 0;
 }
 
-/// Scores of a pack of keys, of which `count` exist, and what is largest of each row; q[i] is the query of row i.
+/// Scores of the pack of keys from number j on, of which `count` exist, and what is largest of each row; q[i] is the
+/// query of row i.
 template <class P, int rows>
-void score_pack(const P* const* keys, Index count, Index size, const float* const* q, float* const* scores,
+void score_pack(const P* const* keys, Index count, Index size, const float* const* q, float* const* scores, Index j,
                 float* tops) {
   alignas(64) static constexpr P none[AttentionCall::max_size] = {};
+  const P* at[lanes];
+#pragma GCC unroll 16
+  for (Index k = 0; k < lanes; ++k) at[k] = k < count ? keys[k] : none;
   F32 sum[rows];
 #pragma GCC unroll 4
   for (int i = 0; i < rows; ++i) sum[i] = splat(0.0f);
   for (Index e = 0; e < size; e += lanes) {
     F32 v[lanes];
 #pragma GCC unroll 16
-    for (Index k = 0; k < lanes; ++k) v[k] = load((k < count ? keys[k] : none) + e);
+    for (Index k = 0; k < lanes; ++k) v[k] = load(at[k] + e);
     turn(v);
 #pragma GCC unroll 16
     for (Index k = 0; k < lanes; ++k) {
@@ -44,7 +48,7 @@ void score_pack(const P* const* keys, Index count, Index size, const float* cons
   }
 #pragma GCC unroll 4
   for (int i = 0; i < rows; ++i) {
-    store(scores[i], sum[i]);
+    store(scores[i] + j, sum[i]);
     store(tops + i * lanes, max_or_second(sum[i], load(tops + i * lanes)));
   }
 }
@@ -105,20 +109,26 @@ bool few_tile_rows(const AttentionCall& c, const Item& item, const Rows<P>& keys
   const Parts parts = parts_of(c, t, w.query, rows);
   const Index width = c.value_size;
   float factor[strip];
-  for (const Part& p : parts) {
-    for (Index r = p.first; r < p.first + p.rows; ++r) store(w.tops + r * lanes, splat(-inf));
-    for (Index r = p.first; r < p.first + p.rows; r += few_together) {
-      const Index n = least(few_together, p.first + p.rows - r);
-      for (Index j = p.packs.begin; j < p.packs.end; j += lanes) {
-        const float* q[few_together];
-        float* to[few_together];
-        for (Index i = 0; i < n; ++i) {
-          q[i] = static_cast<const float*>(w.from[r + i]);
-          to[i] = w.scores + (r + i) * tile + j;
-        }
-        with_rows(n, [&]<int m>() { score_pack<P, m>(keys.at + j, count - j, c.size, q, to, w.tops + r * lanes); });
-      }
+  // Scores of all rows at once, for what any of them sees: keys are turned once. Those that a part does not see, it
+  // does not read.
+  Keys packs{count, 0};
+  for (const Part& p : parts) packs = {least(packs.begin, p.packs.begin), most(packs.end, p.packs.end)};
+  for (Index r = 0; r < rows; ++r) store(w.tops + r * lanes, splat(-inf));
+  for (Index r = 0; r < rows; r += few_together) {
+    const Index n = least(few_together, rows - r);
+    const float* q[few_together];
+    float* to[few_together];
+    for (Index i = 0; i < n; ++i) {
+      q[i] = static_cast<const float*>(w.from[r + i]);
+      to[i] = w.scores + (r + i) * tile;
     }
+    with_rows(n, [&]<int m>() {
+      for (Index j = packs.begin; j < packs.end; j += lanes) {
+        score_pack<P, m>(keys.at + j, count - j, c.size, q, to, j, w.tops + r * lanes);
+      }
+    });
+  }
+  for (const Part& p : parts) {
     scales_late(c) ? weigh_part<float, true>(c, item, t, p, 0, factor + p.first, w)
                    : weigh_part<float, false>(c, item, t, p, 0, factor + p.first, w);
     for (Index r = p.first; r < p.first + p.rows; r += few_together) {

@@ -18,6 +18,7 @@ struct Piece {
   Index first, count;  // tokens
   Index kv_head;
   const int* table;
+  Index fetched;  // heads before this one that the same call has read, with those behind them
 };
 
 template <class P>
@@ -87,8 +88,10 @@ void run_tile(const PagedCall& c, const Piece& piece, const Item& item, Index st
   Rows<P> keys, values;
   find_rows(c, piece, static_cast<const P*>(s.k), s.size, start, count, keys);
   find_rows(c, piece, static_cast<const P*>(s.v), s.value_size, start, count, values);
-  fetch_rows(keys, count, s.size);
-  fetch_rows(values, count, s.value_size);
+  // The heads of a slot lie side by side: the first that is read fetches all for those that follow.
+  const Index heads = !takes_few_rows(s, item.count) ? 1 : item.first > 0 ? 0 : least(s.kv_heads - piece.kv_head, 4);
+  fetch_rows(keys, count, heads * s.size);
+  fetch_rows(values, count, heads * s.value_size);
   if (takes_few_rows(s, item.count) && few_tile_rows(s, item, keys, values, start, count, item.count, w)) return;
   Tile<float> t{.start = start, .count = count};
   transpose_rows(keys, count, s.size, w.keys);
@@ -126,7 +129,7 @@ void run_piece(const PagedCall& c, const Piece& piece, PagedWork& w) {
   }
   for (Index i = 0; i < rows * lanes; i += lanes) store(w.weights + i, splat(0.0f));
   for (Index i = 0; i < rows * width; i += lanes) store(w.sums + i, splat(0.0f));
-  const Item item{0, piece.kv_head, 0, rows};
+  const Item item{0, piece.kv_head, piece.fetched, rows};
   for (Index start = down(any.begin, tile); start < any.end; start += tile) {
     run_tile<P>(c, piece, item, start, least(tile, any.end - start), w);
   }
@@ -143,7 +146,7 @@ void items(const PagedCall& c, Index begin, Index end) {
       const int sequence = c.sequences[token];
       Index count = 1;
       while (token + count < last && c.sequences[token + count] == sequence) ++count;
-      run_piece<P>(c, {token, count, i / blocks, c.tables + sequence * c.pages}, w);
+      run_piece<P>(c, {token, count, i / blocks, c.tables + sequence * c.pages, blocks == 1 ? i - begin : 0}, w);
       token += count;
     }
   }
