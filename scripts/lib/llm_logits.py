@@ -150,8 +150,20 @@ def figures(root, only=None):
     yield f"logits: SmolLM2-135M Q4_1, exact, {TOKENS} tokens, KL a token", found["kl"], "-", True
 
 
+def table(root):
+    """Rows of the table of docs/models.md."""
+    columns = ("SafetensorsEqualTransformers", "GgufEqualsTransformers", "PagedEqualTransformersInAnyChunks")
+    errors = small(root)
+    print("| model | safetensors | GGUF | paged |\n|---|---|---|---|")
+    for model in sorted({m for _, m in errors}):
+        cells = [f"{errors[c, model]:.1e}" if (c, model) in errors else "–" for c in columns]
+        print(f"| {model} | {' | '.join(cells)} |")
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "reference":
+    if sys.argv[1] == "table":
+        table(pathlib.Path(sys.argv[2]))
+    elif sys.argv[1] == "reference":
         reference(*map(pathlib.Path, sys.argv[2:]))
     else:
         compare(*sys.argv[2:])

@@ -35,7 +35,7 @@ class DecoderBuilder {
       : b_(b), c_(config), weights_(decoder_weights(source, config)), p_(b, weights_), context_(options.context) {
     if (context_ == 0) context_ = c_.context;
     require(context_ > 0, "the longest sequence has {} positions, expected 1 or more", context_);
-    if (c_.vocab == 0) {
+    if (c_.from_gguf) {
       const Tensor table = p_.tensor("token_embedding.weight");
       require(table.rank() == 2, "{}: the embedding table is {}, expected a matrix", weights_.description(),
               table.type().text());
@@ -128,6 +128,12 @@ class DecoderBuilder {
     return x + scaled(f, c_.residual_scale);
   }
 
+  void check_bias(const Parameters& p, std::optional<bool> stated) const {
+    if (!stated || *stated == p.has("bias")) return;
+    fail("{}: the configuration says that there are {}biases, and the file has {}", weights_.description(),
+         *stated ? "" : "no ", *stated ? "none" : "some");
+  }
+
   // x [T,heads*D], normalised and rotated, as [T,heads,D].
   Value heads_of(Value x, Index heads, const Parameters& norm_scope, bool windowed) const {
     const Dim tokens = x.dim(0);
@@ -147,6 +153,7 @@ class DecoderBuilder {
 
   Value attention(Value x, const Parameters& p, Index i, const Attend& attend) const {
     const Index window = c_.windows[static_cast<std::size_t>(i)];
+    check_bias(p.in("query"), c_.attention_bias);
     const Value q = linear(x, p.in("query"), c_.hidden, c_.query_size());
     const Value k = linear(x, p.in("key"), c_.hidden, c_.key_size());
     const Value v = linear(x, p.in("value"), c_.hidden, c_.key_size());
@@ -159,6 +166,7 @@ class DecoderBuilder {
   }
 
   Value feed_forward(Value x, const Parameters& p, Index inner) const {
+    check_bias(p.in("up"), c_.ffn_bias);
     const Value up = linear(x, p.in("up"), c_.hidden, inner);
     const Value wide = c_.gated ? activation(linear(x, p.in("gate"), c_.hidden, inner), c_.activation) * up
                                 : activation(up, c_.activation);
@@ -175,7 +183,8 @@ class DecoderBuilder {
     for (Index i = 0; i < e.count; ++i) {
       const Value mine = equal(picked, like(picked, static_cast<double>(i)));
       const Value weight = sum(select(mine, weights, like(weights, 0)), {-1}, true);
-      const Value part = feed_forward(x, p.in("experts").in(std::to_string(i)), e.ffn) * weight;
+      const Value part = select(greater(weight, like(weight, 0)),
+                                feed_forward(x, p.in("experts").in(std::to_string(i)), e.ffn) * weight, like(x, 0));
       total = total ? *total + part : part;
     }
     return *total;

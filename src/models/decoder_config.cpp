@@ -65,7 +65,7 @@ constexpr std::string_view hf_ignored[] = {
 
 // Flags that must be off, since they change the forward pass.
 constexpr std::string_view hf_off[] = {"is_encoder_decoder", "rope_interleaved", "use_bidirectional_attention",
-                                       "add_cross_attention", "is_decoder_only"};
+                                       "add_cross_attention", "use_mrope"};
 
 void check_sizes(const DecoderConfig& c, const ModelFields& f) {
   require(c.heads % c.kv_heads == 0, "{}: {} heads are not divisible by {} heads of keys and values", f.description(),
@@ -157,8 +157,8 @@ DecoderConfig decoder_config_from_gguf(const ModelFields& metadata) {
   require(r.size_or("attention.value_length", "", c.head_size) == c.head_size,
           "{}: heads of keys have {} elements, those of values another number", metadata.description(), c.head_size);
   check_sizes(c, metadata);
-  static constexpr std::string_view other[] = {"general.",  "tokenizer.", "split.",
-                                               "quantize.", "GGUF.",      "mradermacher."};
+  const std::string layout = r.name("tensor_data_layout", "");
+  const std::string_view other[] = {layout, "general.", "tokenizer.", "split.", "quantize.", "GGUF.", "mradermacher."};
   metadata.ignore(other);
   refuse_unread(metadata);
   return c;
@@ -175,7 +175,8 @@ DecoderConfig decoder_config_from_hf(const ModelFields& config) {
   c.activation = config.text_or(act, a.activation);
   c.tied = config.boolean_or("tie_word_embeddings", a.tied);
   require(c.vocab > 0, "{}: vocab_size is missing", config.description());
-  for (const std::string_view flag : {"attention_bias", "mlp_bias"}) config.boolean_or(flag, false);
+  if (config.has("attention_bias")) c.attention_bias = config.boolean("attention_bias");
+  if (config.has("mlp_bias")) c.ffn_bias = config.boolean("mlp_bias");
   for (const std::string_view flag : hf_off) {
     if (config.boolean_or(flag, false)) config.fail_expected(flag, "false");
   }

@@ -34,6 +34,7 @@ struct RopeConfig {
   double low_factor = 1, high_factor = 4;  // llama3
   double attention_factor = 1;             // cosines and sines are multiplied by it
   std::vector<double> short_factors, long_factors;
+  bool operator==(const RopeConfig&) const = default;
 };
 
 /// Angle of one position for every rotated pair, `dims / 2` numbers, for sequences of up to `context` positions.
@@ -74,6 +75,8 @@ struct DecoderConfig {
   double attention_cap = 0, logit_cap = 0;                          // soft caps; 0: none
   double embedding_scale = 1, residual_scale = 1, logit_scale = 1;  // multipliers of values
   std::optional<bool> tied;  // the head is the embedding table; none: when there is no head among the weights
+
+  std::optional<bool> attention_bias, ffn_bias;  // none: as the weights have them
 
   // How this file stores weights.
   double norm_offset = 0;  // added to the stored weights of norms
