@@ -33,18 +33,26 @@ std::string json_value(const GgufValue& v) {
   return out + "]";
 }
 
+/// `text` cut to `width` columns.
+std::string cut(std::string_view text, std::size_t width) {
+  std::string out = fit(text.substr(0, 8 * width), width);
+  out.resize(out.find_last_not_of(' ') + 1);
+  return out;
+}
+
 /// One line of at most `width` columns.
 std::string short_value(const GgufValue& v, std::size_t width) {
-  if (v.type() == GgufType::string) return fit(v.as<std::string_view>().substr(0, 4 * width), width);
+  if (v.type() == GgufType::string) return cut(v.as<std::string_view>(), width);
   if (!v.is_array()) return number(v);
   std::string out;
-  if (v.count() <= (Index{1} << 20)) {
-    for (const GgufValue& e : v.elements()) {
-      if (out.size() > width) break;
-      out += (out.empty() ? "" : ", ") + (e.is_array() ? "[" + grouped(e.count()) + "]" : json_value(e));
-    }
+  for (const GgufValue& e : v.elements(static_cast<Index>(width))) {
+    const std::string value = e.is_array()                   ? "[" + grouped(e.count()) + "]"
+                              : e.type() == GgufType::string ? '"' + cut(e.as<std::string_view>(), width) + '"'
+                                                             : number(e);
+    out += (out.empty() ? "" : ", ") + value;
+    if (out.size() > 8 * width) break;
   }
-  return fit(out, width);
+  return cut(out, width);
 }
 
 std::string type_of(const GgufValue& v) {

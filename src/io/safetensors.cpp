@@ -5,7 +5,6 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <mutex>
 #include <tuple>
 
 #include "core/checked.h"
@@ -68,17 +67,6 @@ std::string_view safetensors_dtype(DType type) {
   }
   fail("safetensors has no element type {}", name(type));
 }
-
-/// Copies of misaligned tensors that somebody still holds.
-struct SafetensorsFile::Copies {
-  struct Copy {
-    std::weak_ptr<const void> owner;
-    std::span<const std::byte> data;
-  };
-  std::mutex mutex;
-  std::map<std::size_t, Copy> by_row;
-  Index made = 0;
-};
 
 /// Fills a file object from its header.
 struct SafetensorsFile::Parser {
@@ -261,7 +249,7 @@ SafetensorsFile::SafetensorsFile(const std::string& path, FileMode mode)
     : SafetensorsFile(MappedFile(path, mode).bytes(), path) {}
 
 SafetensorsFile::SafetensorsFile(const Bytes& file, const std::string& name)
-    : path_(name), copies_(std::make_shared<Copies>()) {
+    : path_(name), copies_(std::make_shared<SharedCopies>()) {
   const auto size = static_cast<Index>(file.data.size());
   require(size >= 8, "'{}' has {} bytes, a safetensors file starts with 8 bytes of header length", path_, size);
   std::uint64_t length = 0;
@@ -315,10 +303,7 @@ Bytes SafetensorsFile::bytes(std::string_view name) const {
   return slice(data_, r.begin, r.end - r.begin);
 }
 
-Index SafetensorsFile::copies() const {
-  const std::lock_guard lock(copies_->mutex);
-  return copies_->made;
-}
+Index SafetensorsFile::copies() const { return copies_->made(); }
 
 Tensor SafetensorsFile::at(std::string_view name) const {
   const std::size_t i = row(name);
@@ -328,17 +313,7 @@ Tensor SafetensorsFile::at(std::string_view name) const {
   Bytes bytes = slice(data_, e.begin, e.end - e.begin);
   const auto address = reinterpret_cast<std::uintptr_t>(bytes.data.data());
   if (address % alignment(*e.dtype) != 0 && !bytes.data.empty()) {
-    const std::lock_guard lock(copies_->mutex);
-    Copies::Copy& known = copies_->by_row[i];
-    if (auto owner = known.owner.lock()) {
-      bytes = {std::move(owner), known.data, false};
-    } else {
-      const Bytes copy = Bytes::allocate(e.end - e.begin);
-      std::memcpy(const_cast<std::byte*>(copy.data.data()), bytes.data.data(), bytes.data.size());
-      known = {copy.owner, copy.data};
-      ++copies_->made;
-      bytes = {copy.owner, copy.data, false};  // the next caller may get the same bytes
-    }
+    bytes = copies_->get(i, bytes, [](std::span<std::byte>) {});
   }
   return {TensorType(*e.dtype, std::vector<Dim>(e.shape.begin(), e.shape.end())), {std::move(bytes)}};
 }

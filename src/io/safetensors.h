@@ -12,6 +12,7 @@
 #include "core/os_posix.h"
 #include "core/tensor.h"
 #include "io/name_table.h"
+#include "io/shared_copies.h"
 
 namespace rlx {
 
@@ -72,7 +73,6 @@ class SafetensorsFile {
     std::uint32_t shape = 0;  // where the extents stand in the header, after the bracket
     std::uint8_t rank = 0, format = 0;
   };
-  struct Copies;
   struct Parser;
 
   std::size_t row(std::string_view name) const;
@@ -85,7 +85,7 @@ class SafetensorsFile {
   std::vector<Row> rows_;             // in the order of the header, as names_
   std::vector<std::uint32_t> order_;  // row numbers in the order of the data section
   std::map<std::string, std::string> metadata_;
-  std::shared_ptr<Copies> copies_;
+  std::shared_ptr<SharedCopies> copies_;
 };
 
 /// One or several files that make one model.

@@ -19,10 +19,13 @@ namespace fs = std::filesystem;
 
 std::string golden(const std::string& name) { return fmt::format("{}/gguf/{}", RLX_TEST_DATA, name); }
 
-/// Copies a model, tensor by tensor, with the tensors' bytes as they stand in the file.
+/// Copies a model, tensor by tensor. Big-endian tensors that have no codec cannot be read and are left out.
 std::vector<std::string> copy(const GgufFile& f, const std::string& path, GgufSplits splits = {}) {
   std::vector<GgufPlan> plans;
-  for (const GgufEntry& e : f.tensors()) plans.push_back({std::string(e.name), e.type, e.shape});
+  for (const GgufEntry& e : f.tensors()) {
+    if (f.form().big && !e.type->dtype && find_codec(e.type->codec) == nullptr) continue;
+    plans.push_back({std::string(e.name), e.type, e.shape});
+  }
   GgufWriter w(path, GgufMetadata(f), plans, splits);
   for (const GgufPlan& p : plans) w.write(f.form().big ? f.at(p.name).plane().data : f.bytes(p.name).data);
   w.commit();
@@ -287,10 +290,13 @@ TEST(GgufQuantize, ImportanceMustFit) {
   const QuantizeInput input = quantize_input(GgufFile(in));
   const ImportanceTable wrong{{"blk.0.attn_q.weight", std::vector<float>(255, 1)}},
       right{{"blk.0.ffn_down_exps.weight", std::vector<float>(512, 1)}};
-  EXPECT_TRUE(
-      refuses([&] { quantize_gguf(input, folder + "/a", {.mix = &find_gguf_mix("q4_0"), .importance = &wrong}, pool); },
-              "the importance of tensor 'blk.0.attn_q.weight' has 255 numbers, its shape [256,256] needs 256"));
-  quantize_gguf(input, folder + "/a", {.mix = &find_gguf_mix("q4_0"), .importance = &right}, pool);
+  EXPECT_TRUE(refuses(
+      [&] {
+        quantize_gguf(input, folder + "/a", {.mix = &find_gguf_mix("q4_0"), .keep = {"*embd*"}, .importance = &wrong},
+                      pool);
+      },
+      "the importance of tensor 'blk.0.attn_q.weight' has 255 numbers, its shape [256,256] needs 256"));
+  quantize_gguf(input, folder + "/a", {.mix = &find_gguf_mix("q4_0"), .keep = {"*embd*"}, .importance = &right}, pool);
   EXPECT_EQ(GgufFile(folder + "/a").entry("blk.0.ffn_down_exps.weight").type->name, "Q4_0");
 }
 

@@ -1,6 +1,7 @@
 // Reading and printing metadata values.
 #include "io/gguf/value.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "core/quote.h"
@@ -70,15 +71,16 @@ void skip_gguf_value(GgufCursor& at, GgufType type, int depth, GgufType* element
   for (std::size_t i = 0; i < n; ++i) skip_gguf_value(at, inner, depth + 1, nullptr, nullptr, nullptr);
 }
 
-std::vector<GgufValue> GgufValue::elements() const {
+std::vector<GgufValue> GgufValue::elements(Index most) const {
   if (!is_array()) fail_expected("an array");
+  const std::uint64_t n = std::min(count_, static_cast<std::uint64_t>(std::max(most, Index{0})));
   std::vector<GgufValue> all;
-  all.reserve(count_);
+  all.reserve(n);
   GgufCursor at = cursor();
   GgufValue e = *this;
   e.type_ = element_;
   e.count_ = 1;
-  for (std::uint64_t i = 0; i < count_; ++i) {
+  for (std::uint64_t i = 0; i < n; ++i) {
     skip_gguf_value(at, element_, 1, &e.element_, &e.count_, &e.begin_);
     all.push_back(e);
   }

@@ -36,8 +36,8 @@ class GgufValue {
   GgufType element_type() const { return element_; }
   /// Elements of an array; 1 for all else.
   Index count() const { return static_cast<Index>(count_); }
-  /// The elements of an array.
-  std::vector<GgufValue> elements() const;
+  /// The elements of an array, the first `most` of them.
+  std::vector<GgufValue> elements(Index most = std::numeric_limits<Index>::max()) const;
 
   /// The value as T: bool, an integer type (from any integer type, when the number fits), a float type (from floats and
   /// integers), std::string_view or std::string (the bytes as they are), or a std::vector of those (from an array).
