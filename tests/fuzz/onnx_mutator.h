@@ -359,7 +359,7 @@ class OnnxMutator {
     const double d = f;
     const bool is_real = type->value == 1, is_double = type->value == 11;
     const void* from = is_real ? static_cast<const void*>(&f) : is_double ? static_cast<const void*>(&d) : &v;
-    std::memcpy(p.bytes.data() + at, from, width);
+    std::memcpy(p.bytes.data() + at, from, std::min<std::size_t>(width, 8));
     return true;
   }
 
@@ -381,7 +381,8 @@ class OnnxMutator {
     for (const Part& p : t.parts) {
       if (p.number == 1) bits = p.value > 4096 ? 0 : bits * p.value;
       if (p.number == 9 || p.number == 4 || p.number == 10) bytes += p.bytes;
-      if (p.number == 5 || p.number == 7) bytes.append(reinterpret_cast<const char*>(&p.value), width_of(code));
+      if (p.number == 5 || p.number == 7)
+        bytes.append(reinterpret_cast<const char*>(&p.value), std::min<std::size_t>(width_of(code), 8));
       if (bits > 8 * 4096) return;
     }
     for (const std::uint32_t list : {4U, 5U, 7U, 9U, 10U, 11U}) t.erase(list);

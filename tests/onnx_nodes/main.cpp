@@ -33,7 +33,8 @@ const char* word(Verdict v) { return v == Verdict::pass ? "pass" : v == Verdict:
 
 void print(const NodeResult& r) {
   const nlohmann::json line = {{"test", r.name},           {"verdict", word(r.verdict)},     {"reason", r.reason},
-                               {"operators", r.operators}, {"tensors_only", r.tensors_only}, {"fixed", r.fixed_inputs}};
+                               {"operators", r.operators}, {"tensors_only", r.tensors_only}, {"fixed", r.fixed_inputs},
+                               {"versions", r.versions}};
   fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 

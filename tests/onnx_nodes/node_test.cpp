@@ -186,11 +186,20 @@ std::string foreign_types(const onnx::GraphProto& g) {
   return {};
 }
 
-void collect_operators(const onnx::GraphProto& g, std::set<std::string>& names) {
+// Version of a domain's operators that a model imports; 0: none.
+Index version_of(const onnx::ModelProto& model, std::string_view domain) {
+  const auto it = std::ranges::find(model.opsets, domain, &onnx::OpsetImport::domain);
+  return it == model.opsets.end() ? 0 : it->version;
+}
+
+void collect_operators(const onnx::ModelProto& model, const onnx::GraphProto& g, std::set<std::string>& names,
+                       std::map<std::string, Index>& versions) {
   for (const onnx::NodeProto& n : g.nodes) {
     names.emplace(n.op);
+    const std::string full = std::string(n.domain) + (n.domain.empty() ? "" : ".") + std::string(n.op);
+    versions.emplace(full, version_of(model, n.domain));
     for (const onnx::AttributeProto& a : n.attributes) {
-      for (const auto& inner : a.graphs) collect_operators(*inner, names);
+      for (const auto& inner : a.graphs) collect_operators(model, *inner, names, versions);
     }
   }
 }
@@ -224,7 +233,7 @@ NodeResult run_node_test(const fs::path& folder) {
   try {
     const auto model = onnx::read_model((folder / "model.onnx").string());
     std::set<std::string> names;
-    collect_operators(model->graph, names);
+    collect_operators(*model, model->graph, names, r.versions);
     r.operators = fmt::format("{}", fmt::join(names, " "));
     r.random =
         std::ranges::any_of(names, [](const std::string& n) { return n == "Bernoulli" || n.starts_with("Random"); });

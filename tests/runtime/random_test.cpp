@@ -7,34 +7,12 @@
 #include "conformance.h"
 #include "core/error.h"
 #include "ir/print.h"
-#include "ir/rewrite.h"
-#include "ops/constant/constant.h"
+#include "nudge.h"
 #include "random_graph.h"
 #include "runtime/evaluate.h"
 
 namespace rlx::test {
 namespace {
-
-// Floats, each a little nearer to 0.
-void nudge(Tensor& t) {
-  if (!is_arithmetic_float(t.dtype())) return;
-  const double unit = t.dtype() == DType::f16 ? 0x1p-10 : t.dtype() == DType::bf16 ? 0x1p-7 : 0x1p-22;
-  std::vector<double> v = load<double>(t);
-  for (double& x : v) x *= 1 - unit;
-  store(t, v);
-}
-std::vector<Tensor> nudged(std::vector<Tensor> inputs) {
-  for (Tensor& t : inputs) nudge(t);
-  return inputs;
-}
-Graph nudged(const Graph& g) {
-  return rewrite(g, [&](Rewriter& r, Id id) -> std::optional<Values> {
-    if (g.nodes[id].op != &constant_op || g.nodes[id].results[0].encoding) return std::nullopt;
-    Tensor t = g.nodes[id].attrs.as<ConstantAttrs>().data;
-    nudge(t);
-    return Values{constant(r.builder(), std::move(t))};
-  });
-}
 
 // Rounding of intermediate values moves a result as far as rounding of inputs and constants does, times the depth of
 // the graph; where that is much, as behind tan or a comparison, a result says little and may differ much.
