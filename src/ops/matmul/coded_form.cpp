@@ -190,12 +190,16 @@ std::optional<CodedMatrix> coded_matrix(const Encoding& encoding) {
 }
 
 Packing coded_packing(const CodedMatrix& m, const TensorType& type) {
-  const Index columns = type.dims[0].constant(), inner = type.dims[1].constant();
-  const Index bytes = (columns + coded_panel - 1) / coded_panel * m.panel_bytes(inner),
-              block_bytes = type.encoding->planes[0].bytes;
-  return {fmt::format("coded panels {}x{}", columns, inner), bytes,
-          [m, columns, inner, block_bytes](const Tensor& from, std::span<std::byte> to) {
-            if (!to.empty()) pack_matrix(m, from.bytes().data(), block_bytes, columns, inner, to.data());
+  const Index columns = type.dim(-2).constant(), inner = type.dim(-1).constant();
+  const Index matrices = type.rank() == 3 ? type.dims[0].constant() : 1;
+  const Index bytes = (columns + coded_panel - 1) / coded_panel * m.panel_bytes(inner);
+  const Index block_bytes = type.encoding->planes[0].bytes;
+  return {fmt::format("coded panels {}x{}x{}", matrices, columns, inner), matrices * bytes,
+          [=](const Tensor& from, std::span<std::byte> to) {
+            if (to.empty()) return;
+            for (Index i = 0; i < matrices; ++i)
+              pack_matrix(m, from.bytes().data() + i * columns * m.units(inner) * block_bytes, block_bytes, columns,
+                          inner, to.data() + i * bytes);
           }};
 }
 

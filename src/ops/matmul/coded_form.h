@@ -23,7 +23,7 @@ struct CodedMatrix {
 /// Nothing when the format has no integers that a kernel reads.
 std::optional<CodedMatrix> coded_matrix(const Encoding& encoding);
 
-/// The packing of a constant [columns, inner] of such a format.
+/// The packing of a constant [columns, inner] of such a format, or of a bank [matrices, columns, inner].
 Packing coded_packing(const CodedMatrix& m, const TensorType& type);
 
 }  // namespace rlx

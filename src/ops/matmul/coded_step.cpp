@@ -14,8 +14,6 @@ constexpr Index item_rows = 192;
 constexpr Index call_operations = Index{1} << 22;
 static_assert(product_item_columns == coded_panel);
 
-bool is_a8(const TensorType& t) { return t.encoding == a8_codecs()[0].encoding; }
-
 struct CodedRun {
   CodedMatrix matrix;
   ProductTokens tokens;
@@ -63,6 +61,8 @@ struct CodedRun {
 };
 
 }  // namespace
+
+bool is_a8(const TensorType& t) { return t.encoding == a8_codecs()[0].encoding; }
 
 bool is_coded(const Slot& b) {
   return b.constant && b.dense() && b.offset == Dim(0) && b.type.is_constant() && b.type.encoding &&

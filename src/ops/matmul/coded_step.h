@@ -15,6 +15,8 @@ struct CodedPlan {
   ProductPlan product;
 };
 
+/// Whether a type is of activations in 8-bit blocks.
+bool is_a8(const TensorType& t);
 /// Whether the right operand is a constant of codes that the kernels read packed.
 bool is_coded(const Slot& b);
 
