@@ -1,4 +1,6 @@
 // `rlx inspect` of GGUF files and `rlx quantize`, as a user meets them.
+#include <fmt/format.h>
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +14,7 @@
 namespace rlx {
 namespace {
 
-std::string golden(const std::string& name) { return std::string(RLX_TEST_DATA) + "/gguf/" + name; }
+std::string golden(const char* name) { return fmt::format("{}/gguf/{}", RLX_TEST_DATA, name); }
 
 void expect_in(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in\n" << text;
