@@ -48,11 +48,11 @@ Tensor weights(const Codec& codec, Index n, Index k, unsigned seed) {
   return {all, {bytes}};
 }
 
-std::unique_ptr<StepRunner> runner(const Tensor& x, const Tensor& w) {
+std::unique_ptr<StepRunner> runner(const Tensor& x, const Tensor& w, const StepRunner* shared) {
   Builder g;
   const Value a = g.input("x", x.type()), b = constant(g, w);
   const RunnerOperand operands[] = {{&x}, {&w, true}};
-  return std::make_unique<StepRunner>(g.finish({matmul(a, b, {false, true})}), operands);
+  return std::make_unique<StepRunner>(g.finish({matmul(a, b, {false, true})}), operands, shared);
 }
 
 double wall() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -99,7 +99,7 @@ void measure(const Codec& codec, Size s, bool in_f32, int threads, int count, do
   const Tensor x = in_f32 ? dense : encode(dense, *find_codec("a8"));
   std::vector<std::unique_ptr<StepRunner>> runners;
   const Tensor w = weights(codec, s.n, s.k, 2);
-  for (int i = 0; i < count; ++i) runners.push_back(runner(x, w));
+  for (int i = 0; i < count; ++i) runners.push_back(runner(x, w, runners.empty() ? nullptr : runners[0].get()));
   const double bytes = static_cast<double>(w.bytes().size()) * count;
   const double operations = 2.0 * static_cast<double>(s.m * s.k * s.n) * count;
   constexpr std::size_t probe_bytes = std::size_t{256} << 20;

@@ -58,6 +58,54 @@ TEST(GroupedMatmul, BanksOfEveryFormat) {
   }
 }
 
+Tensor run_grouped(const Tensor& x, const Tensor& w, const std::vector<std::int64_t>& experts, bool transposed) {
+  Builder g;
+  const Tensor e = Tensor::of(DType::i32, {static_cast<Index>(experts.size())}, experts);
+  const Value a = g.input("x", x.type()), b = constant(g, w), c = g.input("experts", e.type());
+  const Graph graph = g.finish({grouped_matmul(a, b, c, {transposed})});
+  const auto got = run_node(graph, graph.outputs[0].node, std::vector<Tensor>{x, w, e}, {}, cpu_makers());
+  EXPECT_TRUE(got);
+  return got ? (*got)[0] : Tensor();
+}
+
+TEST(Pitfalls, P80_OrientationOfBanks) {
+  const Tensor x = Tensor::of<double>(DType::f32, {1, 2}, {1, 10});
+  const Tensor w = Tensor::of<double>(DType::f32, {1, 2, 2}, {1, 2, 3, 4});
+  EXPECT_EQ(load<double>(run_grouped(x, w, {0}, false)), (std::vector<double>{31, 42}));
+  EXPECT_EQ(load<double>(run_grouped(x, w, {0}, true)), (std::vector<double>{21, 43}));
+  Builder g;
+  const Value a = g.input("x", {DType::f32, {2, 3}}), b = g.input("w", {DType::f32, {4, 5, 3}}),
+              c = g.input("experts", {DType::i32, {2}});
+  EXPECT_THROW(grouped_matmul(a, b, c), Error);
+}
+
+// Rows stay in their order, whichever matrices they name; packed and dense banks agree.
+TEST(Pitfalls, P86_PermutationOfAGroupedProduct) {
+  const Tensor w = bank(*find_codec("q8_0"), 4, 6, 64, 3), dense = decode(w);
+  const std::vector<double> matrices = load<double>(dense);
+  for (const std::vector<std::int64_t>& experts :
+       {std::vector<std::int64_t>{2, 0, 2, 1}, {1, 1, 1, 1}, {3, -4, 3, -4}, {}}) {
+    const auto count = static_cast<Index>(experts.size());
+    const Tensor x = numbers({count, 64}, 7);
+    const std::vector<double> rows = load<double>(x);
+    std::vector<double> want;
+    for (Index i = 0; i < count; ++i) {
+      const Index e = (experts[static_cast<std::size_t>(i)] + 4) % 4;
+      for (Index j = 0; j < 6; ++j) {
+        double sum = 0;
+        for (Index k = 0; k < 64; ++k)
+          sum += rows[static_cast<std::size_t>(i * 64 + k)] * matrices[static_cast<std::size_t>((e * 6 + j) * 64 + k)];
+        want.push_back(sum);
+      }
+    }
+    at_every_level([&] {
+      const Tensor of_blocks = run_grouped(x, w, experts, true), of_numbers = run_grouped(x, dense, experts, true);
+      EXPECT_TRUE(compare(of_numbers, Tensor::of(DType::f32, {count, 6}, want), relative(2e-6)).ok);
+      EXPECT_TRUE(identical(of_blocks, of_numbers));
+    });
+  }
+}
+
 TEST(GroupedMatmul, AnExpertThatIsNotThereIsAnError) {
   Builder g;
   const Value a = g.input("x", {DType::f32, {2, 3}}), b = g.input("w", {DType::f32, {4, 3, 5}}),

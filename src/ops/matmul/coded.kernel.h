@@ -29,8 +29,8 @@ inline constexpr int coded_kinds = 13;
 
 /// c[rows, columns] = x[rows, inner] times w, and a bias; or activate(x times w) * (x times second).
 struct CodedArgs {
-  const void* x = nullptr;  // rows of blocks of a8
-  long x_row = 0;           // bytes
+  const void* x = nullptr;  // rows of blocks of a8, or of f32
+  long x_row = 0;           // bytes, or elements of f32
   /// Panels, `panel_bytes` apart; `units` units of inner indices in each.
   const void* w = nullptr;
   const void* second = nullptr;  // the same, or null
@@ -49,6 +49,9 @@ struct CodedArgs {
 /// and the scaled sum is added in f32. Its bits depend on its row and its column only.
 struct CodedKernel {
   void (*multiply)(const CodedArgs& a) = nullptr;
+  /// The same for rows of f32 and no second matrix: one chain over ascending inner index, as the product of f32 has it
+  /// for what decode() gives.
+  void (*multiply_dense)(const CodedArgs& a) = nullptr;
   /// Columns [0, columns) of one panel as f32 in panels of `width` columns: [columns / width][inner][width], each
   /// `panel` elements apart; columns up to a multiple of 16 are written.
   void (*decode)(const void* w, long units, long columns, const signed char* values, long width, long panel,

@@ -34,10 +34,6 @@ inline Raw up(Raw a) {
   return _mm512_slli_epi16(a, n);
 }
 template <int n>
-inline Raw down32(Raw a) {
-  return _mm512_srli_epi32(a, n);
-}
-template <int n>
 inline Raw up32(Raw a) {
   return _mm512_slli_epi32(a, n);
 }
@@ -47,7 +43,11 @@ inline Raw table_of(const signed char* p) {
   return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
 inline Raw add32(Raw a, Raw b) { return _mm512_add_epi32(a, b); }
-inline Raw sub32(Raw a, Raw b) { return _mm512_sub_epi32(a, b); }
+inline Raw sub8(Raw a, Raw b) { return _mm512_sub_epi8(a, b); }
+template <int n>
+inline Raw signed_down32(Raw a) {
+  return _mm512_srai_epi32(a, n);
+}
 inline Raw multiply_bytes(Raw u, Raw s) { return _mm512_maddubs_epi16(u, s); }
 inline Raw multiply_pairs(Raw a, Raw b) { return _mm512_madd_epi16(a, b); }
 inline F32 to_floats(Raw a) { return {_mm512_cvtepi32_ps(a)}; }
@@ -69,10 +69,6 @@ inline Raw up(Raw a) {
   return _mm256_slli_epi16(a, n);
 }
 template <int n>
-inline Raw down32(Raw a) {
-  return _mm256_srli_epi32(a, n);
-}
-template <int n>
 inline Raw up32(Raw a) {
   return _mm256_slli_epi32(a, n);
 }
@@ -82,7 +78,11 @@ inline Raw table_of(const signed char* p) {
   return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
 inline Raw add32(Raw a, Raw b) { return _mm256_add_epi32(a, b); }
-inline Raw sub32(Raw a, Raw b) { return _mm256_sub_epi32(a, b); }
+inline Raw sub8(Raw a, Raw b) { return _mm256_sub_epi8(a, b); }
+template <int n>
+inline Raw signed_down32(Raw a) {
+  return _mm256_srai_epi32(a, n);
+}
 inline Raw multiply_bytes(Raw u, Raw s) { return _mm256_maddubs_epi16(u, s); }
 inline Raw multiply_pairs(Raw a, Raw b) { return _mm256_madd_epi16(a, b); }
 inline F32 to_floats(Raw a) { return {_mm256_cvtepi32_ps(a)}; }
@@ -103,10 +103,6 @@ inline Raw up(Raw a) {
   return _mm_slli_epi16(a, n);
 }
 template <int n>
-inline Raw down32(Raw a) {
-  return _mm_srli_epi32(a, n);
-}
-template <int n>
 inline Raw up32(Raw a) {
   return _mm_slli_epi32(a, n);
 }
@@ -114,7 +110,11 @@ inline Raw signed_down8(Raw a) { return _mm_srai_epi16(a, 8); }
 inline Raw look_up(Raw table, Raw at) { return _mm_shuffle_epi8(table, at); }
 inline Raw table_of(const signed char* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
 inline Raw add32(Raw a, Raw b) { return _mm_add_epi32(a, b); }
-inline Raw sub32(Raw a, Raw b) { return _mm_sub_epi32(a, b); }
+inline Raw sub8(Raw a, Raw b) { return _mm_sub_epi8(a, b); }
+template <int n>
+inline Raw signed_down32(Raw a) {
+  return _mm_srai_epi32(a, n);
+}
 inline Raw multiply_bytes(Raw u, Raw s) { return _mm_maddubs_epi16(u, s); }
 inline Raw multiply_pairs(Raw a, Raw b) { return _mm_madd_epi16(a, b); }
 inline F32 to_floats(Raw a) { return {_mm_cvtepi32_ps(a)}; }
@@ -124,6 +124,13 @@ inline F32 small_integers(const signed char* p) {
   return {_mm_cvtepi32_ps(_mm_cvtepi8_epi32(_mm_cvtsi32_si128(four)))};
 }
 #endif
+
+/// Signed byte i of each i32.
+template <int i>
+inline Raw byte_of(Raw a) {
+  if constexpr (i == 3) return signed_down32<24>(a);
+  return signed_down32<24>(up32<24 - 8 * i>(a));
+}
 
 /// Signed bytes as unsigned ones, 128 more.
 inline Raw with_bias(Raw a) { return a ^ splat_bytes(static_cast<char>(-128)); }

@@ -305,32 +305,21 @@ void multiply_coded(const CodedArgs& a) {
   }
 }
 
-// --- decoding ---
+// --- in f32 ---
 
-template <class F, int half, int n>
-inline __attribute__((always_inline)) void decode_quads(const char* codes, Raw table, F32 scale, F32 least, Index width,
-                                                        float* to) {
-  constexpr int count = 8 / F::halves;
-  if constexpr (n < count) {
-    constexpr int q = half * count + n;
-    const Raw u = codes_of<F, q>(codes, table);
-    const Raw low = splat_raw(255), bias = splat_raw(F::shift >= 0 ? 1 << (F::shift < 0 ? 0 : F::shift) : 0);
-    const Raw four[] = {both(u, low), both(down32<8>(u), low), both(down32<16>(u), low), down32<24>(u)};
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      F32 y = to_floats(F::shift >= 0 ? sub32(four[i], bias) : four[i]) * scale;
-      if constexpr (F::minimum) y = y + least;
-      store(to + (q * 4 + i) * width, y);
-    }
-    decode_quads<F, half, n + 1>(codes, table, scale, least, width, to);
-  }
+/// The signed values of quad q for one pack of columns; the table holds them as they are.
+template <class F, int q>
+inline __attribute__((always_inline)) Raw values_of(const char* p, Raw table) {
+  const Raw u = codes_of<F, q>(p, table);
+  if constexpr (F::table || F::shift < 0) return u;
+  return sub8(u, splat_bytes(static_cast<char>(1 << (F::shift < 0 ? 0 : F::shift))));
 }
 
+/// Scale and minimum of a pack of columns for one half of a part, from those of the block.
 template <class F, int half>
-inline __attribute__((always_inline)) void decode_half(const char* codes, const char* beside, Index lane, Raw table,
-                                                       F32 block_scale, F32 block_least, Index width, float* to) {
+inline __attribute__((always_inline)) void scales_of(const char* beside, Index lane, F32 block_scale, F32 block_least,
+                                                     F32& scale, F32& least) {
   const char* const at = beside + half * F::scales;
-  F32 scale, least = splat(0.0F);
   if constexpr (F::grouped) {
     scale = small_integers(reinterpret_cast<const signed char*>(at) + lane) * block_scale;
     if constexpr (F::minimum)
@@ -339,36 +328,153 @@ inline __attribute__((always_inline)) void decode_half(const char* codes, const 
     scale = halves_at<F::bfloat>(at + lane * 2);
     if constexpr (F::minimum) least = halves_at<F::bfloat>(at + F::halves * F::scales + lane * 2);
   }
-  decode_quads<F, half, 0>(codes + lane * 4, table, scale, least, width, to);
+}
+
+template <class F, int i>
+inline __attribute__((always_inline)) F32 element_of(Raw values, F32 scale, F32 least) {
+  const F32 y = to_floats(byte_of<i>(values)) * scale;
+  if constexpr (F::minimum) return y + least;
+  return y;
+}
+
+template <class F, int half, int n = 0>
+inline __attribute__((always_inline)) void decode_quads(const char* codes, Raw table, F32 scale, F32 least, Index width,
+                                                        float* to) {
+  constexpr int count = 8 / F::halves;
+  if constexpr (n < count) {
+    constexpr int q = half * count + n;
+    const Raw v = values_of<F, q>(codes, table);
+    store(to + (q * 4 + 0) * width, element_of<F, 0>(v, scale, least));
+    store(to + (q * 4 + 1) * width, element_of<F, 1>(v, scale, least));
+    store(to + (q * 4 + 2) * width, element_of<F, 2>(v, scale, least));
+    store(to + (q * 4 + 3) * width, element_of<F, 3>(v, scale, least));
+    decode_quads<F, half, n + 1>(codes, table, scale, least, width, to);
+  }
 }
 
 template <class F>
 void decode_coded(const void* w, Index units, Index columns, const signed char* values, Index width, Index panel,
                   float* to) {
   const Index groups = (columns + coded_group - 1) / coded_group;
-  const Raw table = F::table ? with_bias(table_of(values)) : Raw{};
+  const Raw table = F::table ? table_of(values) : Raw{};
   for (Index column = 0; column < groups * coded_group; column += F32::lanes) {
     const Index group = column / coded_group, lane = column % coded_group;
     const char* at = static_cast<const char*>(w);
     float* out = to + column / width * panel + column % width;
     for (Index u = 0; u < units; ++u) {
-      F32 scale = splat(1.0F), least = splat(0.0F);
+      F32 block_scale = splat(1.0F), block_least = splat(0.0F), scale, least = splat(0.0F);
       if constexpr (F::grouped) {
-        scale = halves_at<F::bfloat>(at + column * 2);
-        if constexpr (F::minimum) least = halves_at<F::bfloat>(at + (coded_panel + column) * 2);
+        block_scale = halves_at<F::bfloat>(at + column * 2);
+        if constexpr (F::minimum) block_least = halves_at<F::bfloat>(at + (coded_panel + column) * 2);
         at += F::head;
       }
       for (int p = 0; p < F::parts; ++p, at += F::part, out += 32 * width) {
-        const char* const codes = at + group * line_of_group;
+        const char* const codes = at + column * 4;
         const char* const beside = at + F::codes + group * F::beside;
-        decode_half<F, 0>(codes, beside, lane, table, scale, least, width, out);
-        if constexpr (F::halves == 2) decode_half<F, 1>(codes, beside, lane, table, scale, least, width, out);
+        scales_of<F, 0>(beside, lane, block_scale, block_least, scale, least);
+        decode_quads<F, 0>(codes, table, scale, least, width, out);
+        if constexpr (F::halves == 2) {
+          scales_of<F, 1>(beside, lane, block_scale, block_least, scale, least);
+          decode_quads<F, 1>(codes, table, scale, least, width, out);
+        }
       }
     }
   }
 }
 
+// Rows that are multiplied by elements as they are decoded: one chain over ascending inner index, as those of panels.
+inline constexpr int dense_rows = 4, dense_packs = 4;
+
+template <class F, int half, int R, int V, int n = 0>
+inline __attribute__((always_inline)) void dense_quads(const float* x, Index x_row, const char* codes, Raw table,
+                                                       const F32 (&scale)[V], const F32 (&least)[V], F32 (&sum)[R][V]) {
+  constexpr int count = 8 / F::halves;
+  if constexpr (n < count) {
+    constexpr int q = half * count + n;
+#pragma GCC unroll 4
+    for (int j = 0; j < V; ++j) {
+      const Raw v = values_of<F, q>(codes + j * F32::lanes * 4, table);
+      const F32 y[] = {element_of<F, 0>(v, scale[j], least[j]), element_of<F, 1>(v, scale[j], least[j]),
+                       element_of<F, 2>(v, scale[j], least[j]), element_of<F, 3>(v, scale[j], least[j])};
+#pragma GCC unroll 4
+      for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; ++k) sum[i][j] = fma(splat(x[i * x_row + q * 4 + k]), y[k], sum[i][j]);
+      }
+    }
+    dense_quads<F, half, R, V, n + 1>(x, x_row, codes, table, scale, least, sum);
+  }
+}
+
+// R rows of f32 by V packs of columns of a panel, from `column` on.
+template <class F, int R, int V>
+[[gnu::noinline]] void dense_tile(const float* x, Index x_row, const char* w, Index column, Index units, Raw table,
+                                  float* to, Index to_row) {
+  F32 sum[R][V], block_scale[V], block_least[V], scale[V], least[V];
+  const auto each = [](auto f) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+    for (int j = 0; j < V; ++j) f(j);
+  };
+  each([&](int j) __attribute__((always_inline)) {
+    block_scale[j] = block_least[j] = scale[j] = least[j] = splat(0.0F);
+    for (int i = 0; i < R; ++i) sum[i][j] = splat(0.0F);
+  });
+  for (; units > 0; --units) {
+    if constexpr (F::grouped) {
+      each([&](int j) __attribute__((always_inline)) {
+        const Index at = column + j * F32::lanes;
+        block_scale[j] = halves_at<F::bfloat>(w + at * 2);
+        if constexpr (F::minimum) block_least[j] = halves_at<F::bfloat>(w + (coded_panel + at) * 2);
+      });
+      w += F::head;
+    }
+    for (int p = 0; p < F::parts; ++p, w += F::part, x += 32) {
+      const auto beside = [&](int j) { return w + F::codes + (column + j * F32::lanes) / coded_group * F::beside; };
+      const auto lane = [&](int j) { return (column + j * F32::lanes) % coded_group; };
+      each([&](int j) __attribute__((always_inline)) {
+        scales_of<F, 0>(beside(j), lane(j), block_scale[j], block_least[j], scale[j], least[j]);
+      });
+      dense_quads<F, 0, R, V>(x, x_row, w + column * 4, table, scale, least, sum);
+      if constexpr (F::halves == 2) {
+        each([&](int j) __attribute__((always_inline)) {
+          scales_of<F, 1>(beside(j), lane(j), block_scale[j], block_least[j], scale[j], least[j]);
+        });
+        dense_quads<F, 1, R, V>(x, x_row, w + column * 4, table, scale, least, sum);
+      }
+    }
+  }
+  for (int i = 0; i < R; ++i) each([&](int j) { store(to + i * to_row + j * F32::lanes, sum[i][j]); });
+}
+
+template <class F, int R = dense_rows>
+void pick_dense_rows(const float* x, Index x_row, const char* w, Index units, Raw table, Index rows, float* to) {
+  if constexpr (R > 0) {
+    if (rows != R) return pick_dense_rows<F, R - 1>(x, x_row, w, units, table, rows, to);
+    constexpr int packs = R == 1 ? dense_packs : 2;
+    for (Index column = 0; column < coded_panel; column += packs * F32::lanes)
+      dense_tile<F, R, packs>(x, x_row, w, column, units, table, to + column, coded_panel);
+  }
+}
+
 template <class F>
-inline constexpr CodedKernel coded_kernel{.multiply = multiply_coded<F>, .decode = decode_coded<F>};
+void multiply_dense(const CodedArgs& a) {
+  alignas(64) float sums[dense_rows][coded_panel];
+  const auto* const x = static_cast<const float*>(a.x);
+  const Raw table = F::table ? table_of(a.values) : Raw{};
+  const auto* panel = static_cast<const char*>(a.w);
+  for (Index column = 0; column < a.columns; column += coded_panel, panel += a.panel_bytes) {
+    for (Index row = 0; row < a.rows; row += dense_rows) {
+      const Index height = a.rows - row < dense_rows ? a.rows - row : dense_rows;
+      pick_dense_rows<F>(x + row * a.x_row, a.x_row, panel, a.units, table, height, sums[0]);
+      for (Index i = 0; i < height; ++i)
+        hand_over_coded(a, sums[i], row + i, column,
+                        a.columns - column < coded_panel ? a.columns - column : coded_panel);
+    }
+  }
+}
+
+template <class F>
+inline constexpr CodedKernel coded_kernel{
+    .multiply = multiply_coded<F>, .multiply_dense = multiply_dense<F>, .decode = decode_coded<F>};
 
 }  // namespace rlx::RLX_LEVEL

@@ -13,7 +13,7 @@ namespace rlx {
 
 namespace {
 
-constexpr Index item_rows = 512, most_lanes = 8, decoded_columns = 256, decoded_rows = 64;
+constexpr Index item_rows = 512, few_rows = 4, most_lanes = 8, decoded_columns = 256, decoded_rows = 64;
 
 // Columns of the result that are decoded together: whole panels, and whole blocks where these run along them.
 Index tile_columns(const EncodedPlan& p) {
@@ -63,6 +63,10 @@ struct DecodedRun {
       float* const to = m[panels].data() + lane * panel_floats;
       float* const buffer = m[decoded].data() + lane * decoded_rows * part;
       Index packed = -1;
+      if (b.matrix && d[rows] <= few_rows) {
+        multiply_few(m, d, across * lane / count, across * (lane + 1) / count, give);
+        continue;
+      }
       for (Index unit = units * lane / count; unit < units * (lane + 1) / count; ++unit) {
         const Index column = unit / down * tile, row = unit % down * item_rows;
         const Index wide = std::min(tile, d[columns] - column);
@@ -70,6 +74,31 @@ struct DecodedRun {
         multiply(m, d, {row, column, row * d[columns] + column}, std::min(item_rows, d[rows] - row), wide, to, give);
       }
     }
+  }
+
+  // Few rows: codes are decoded in registers. The sums are those of panels, bit for bit.
+  void multiply_few(const Memory& m, const DimValues& d, Index tile_begin, Index tile_end,
+                    const region::Give* give) const {
+    if (tile_begin == tile_end) return;
+    const Index k = d[inner], column = tile_begin * tile;
+    CodedArgs args;
+    args.x = m[a].data();
+    args.x_row = k;
+    args.panel_bytes = b.matrix->panel_bytes(k);
+    args.w = m[*b.packed].data() + tile_begin * args.panel_bytes;
+    args.units = b.matrix->units(k);
+    args.values = b.matrix->form->values;
+    args.rows = d[rows];
+    args.columns = std::min(tile_end * tile, d[columns]) - column;
+    args.c_row = d[columns];
+    if (end.bias) args.bias = reinterpret_cast<const float*>(m[end.bias->row].data()) + column;
+    const ProductFinish finish{give, column, args.c_row};
+    if (give) {
+      args.finish = {ProductFinish::run, &finish};
+    } else {
+      args.c = reinterpret_cast<float*>(m[*end.out].data()) + column;
+    }
+    b.matrix->kernel().multiply_dense(args);
   }
 
   // Columns [column, column + wide) of the product's right operand as panels.
