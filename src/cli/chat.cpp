@@ -71,7 +71,10 @@ class Terminal {
     std::string text;
     for (bool more = false;; more = true) {
       LineEditor::Result r = editor_.read(more ? "... " : "> ");
-      if (r.event == LineEditor::Event::end) return text.empty() ? std::nullopt : std::optional(text);
+      if (r.event == LineEditor::Event::end) {
+        if (editor_.terminal()) print("\n");
+        return text.empty() ? std::nullopt : std::optional(text);
+      }
       if (r.event == LineEditor::Event::interrupted) {
         Interrupt::clear();
         return "";
