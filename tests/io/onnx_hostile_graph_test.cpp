@@ -1,6 +1,8 @@
 // ONNX graphs that are not ones, and operators with arguments that no run could honour.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "io/onnx_hostile.h"
 #include "runtime/evaluate.h"
 
@@ -107,6 +109,23 @@ TEST(BulkOnnxHostile, FunctionsThatMultiply) {
   std::string bomb = function("f20", "Neg", 10, "");
   for (int i = 0; i < 20; ++i) bomb += function("f" + std::to_string(i), "f" + std::to_string(i + 1), 10);
   EXPECT_EQ(bounded(calling(bomb), "take too much memory"), "");
+}
+
+// --- what the fuzzer found ---
+
+TEST(OnnxHostile, SizesOfBlockedWeightsBeyondAllNumbers) {
+  GraphText g;
+  g.nodes = {{"MatMulNBits",
+              {"x", "b", "s"},
+              {"y"},
+              {integer_attribute("K", std::numeric_limits<std::int64_t>::max()), integer_attribute("N", 6),
+               integer_attribute("bits", 4), integer_attribute("block_size", 16)},
+              "n",
+              "com.microsoft"}};
+  g.inputs = {value_info("x", 1, {2, 3}), value_info("b", 2, {6, 2, 8}), value_info("s", 1, {6, 2})};
+  g.outputs = {bytes_field(1, "y")};
+  EXPECT_TRUE(refused(model(g) + bytes_field(8, bytes_field(1, "com.microsoft") + number_field(2, 1)),
+                      "expected 1 to 1099511627776"));
 }
 
 // --- operator sets ---

@@ -160,8 +160,9 @@ Values matmul_nbits(NodeArgs& n) {
   const Index inner = n.integer("K"), rows = n.integer("N"), block = n.integer("block_size"),
               bits = n.integer("bits", 4);
   require(bits == 2 || bits == 4 || bits == 8, "bits is {}, expected 2, 4 or 8", bits);
-  require(inner > 0 && rows > 0 && block > 0, "K is {}, N is {}, block_size is {}, expected more than 0", inner, rows,
-          block);
+  constexpr Index most = Index{1} << 40;
+  require(inner > 0 && rows > 0 && block > 0 && inner <= most && rows <= most && block <= most,
+          "K is {}, N is {}, block_size is {}, expected 1 to {}", inner, rows, block, most);
   require(n.integer("weight_prepacked", 0) == 0, "weight_prepacked is not 0");
   require(!n.has(4), "operand 4, g_idx, is not supported");
   const Index blocks = (inner + block - 1) / block;
