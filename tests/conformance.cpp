@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "ir/builder.h"
 #include "ir/op_table.h"
+#include "ir/rewrite.h"
 #include "ops/constant/constant.h"
 #include "ops/encode/encode.h"
 
@@ -142,6 +143,11 @@ Bound bind_case(const OpDef& op, const AnyCase& c, const std::map<DType, DType>&
 
 Bound program_of(const Bound& b) {
   Bound r{.graph = {}, .inputs = {}, .dims = b.dims};
+  // Constants have numbers for sizes; what meets them has the same.
+  const bool fixed = std::ranges::any_of(b.inputs, [](const Tensor& t) { return t.type().encoding != nullptr; });
+  NamedDims numbers;
+  for (const auto& [name, size] : b.dims) numbers.emplace(name, size);
+  const Graph body = fixed ? substitute_symbols(b.graph, numbers) : b.graph;
   Builder g;
   Values in;
   for (std::size_t i = 0; i < b.inputs.size(); ++i) {
@@ -150,10 +156,10 @@ Bound program_of(const Bound& b) {
       in.push_back(constant(g, t));
       continue;
     }
-    in.push_back(g.input(b.graph.input_names[i], b.graph.nodes[b.graph.inputs[i]].results[0]));
+    in.push_back(g.input(body.input_names[i], body.nodes[body.inputs[i]].results[0]));
     r.inputs.push_back(t);
   }
-  Values out = g.inline_graph(b.graph, in);
+  Values out = g.inline_graph(body, in);
   for (Value& v : out) {
     if (v.type().encoding) v = decode(v);
   }

@@ -102,7 +102,7 @@ def onnx_part(root):
 
 def onnx_page(root):
     """docs/onnx.md with its generated part as it is now."""
-    page = (root / ONNX_PAGE).read_text(encoding="utf-8")
+    page = (root / ONNX_PAGE).read_text(encoding="utf-8") if (root / ONNX_PAGE).exists() else ""
     part = onnx_part(root)
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)

@@ -81,7 +81,7 @@ TEST_F(Program, QuantizeWritesSmallerTypesAndReports) {
   Result r = run("quantize " + path("m.gguf") + " " + path("q.gguf") + " --type q8_0 --threads 1");
   EXPECT_EQ(r.code, 0) << r.err;
   expect_in(r.out, "blk.0.attn_q.weight");
-  expect_in(r.out, "2 tensors (1 kept as they are), 2,304 bytes from 4,224, 8.82 bits a weight");
+  expect_in(r.out, "2 tensors (1 kept as they are), 2,304 bytes from 4,224, 8.86 bits a weight");
   const GgufFile f(path("q.gguf"));
   EXPECT_EQ(f.entry("blk.0.attn_q.weight").type->name, "Q8_0");
   EXPECT_EQ(f.entry("blk.0.attn_norm.weight").type->name, "F32");

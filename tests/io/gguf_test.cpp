@@ -9,6 +9,7 @@
 #include "codecs/codec.h"
 #include "core/error.h"
 #include "io/bounded.h"
+#include "io/gguf/writer.h"
 #include "io/gguf_maker.h"
 
 namespace rlx::test {
@@ -171,6 +172,33 @@ TEST(Gguf, BlocksAreSwappedFieldByField) {
     swap_blocks(t, swapped);
     EXPECT_EQ(swapped, data);
   }
+}
+
+TEST(Gguf, LookupsOfTheDocumentation) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "rlx_gguf_lookups";
+  std::filesystem::create_directories(folder);
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder);
+  GgufMetadata m;
+  m.set("llama.block_count", std::uint32_t{2});
+  m.set("llama.attention.head_count_kv", std::uint32_t{3});
+  m.set("tokenizer.ggml.tokens", std::vector<std::string>{"a", "b"});
+  write_gguf("model.gguf", m, {{"blk.0.attn_q.weight", Tensor(DType::f32, {4, 4})}});
+  // clang-format off
+const GgufFile file("model.gguf");
+const auto layers = file.get<Index>("llama.block_count");                  // must be there, any integer type
+const auto base = file.get_or<float>("llama.rope.freq_base", 10000.0f);    // may be missing
+const auto heads = file.get_each<Index>("llama.attention.head_count_kv", layers);  // one number, or one a layer
+const auto words = file.get<std::vector<std::string_view>>("tokenizer.ggml.tokens");  // views of the file
+const Tensor w = file.at("blk.0.attn_q.weight");                            // f32:q4_0@1[576,576]
+  // clang-format on
+  EXPECT_EQ(layers, 2);
+  EXPECT_EQ(base, 10000.0f);
+  EXPECT_EQ(heads, (std::vector<Index>{3, 3}));
+  EXPECT_EQ(words, (std::vector<std::string_view>{"a", "b"}));
+  EXPECT_EQ(w.shape(), (std::vector<Index>{4, 4}));
+  std::filesystem::current_path(before);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Gguf, LookupsSayWhatTheyFound) {
