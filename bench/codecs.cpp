@@ -2,8 +2,8 @@
 //   rlx_bench_codecs decode NAME ROWS COLUMNS   planes, one after the other, to f32
 //   rlx_bench_codecs encode NAME ROWS COLUMNS   f32 to planes
 //   rlx_bench_codecs weigh NAME ROWS COLUMNS    COLUMNS f32 of importance, then f32, to planes
-//   rlx_bench_codecs list                       names, elements of a block, bytes of its planes, e when it encodes
-//   rlx_bench_codecs speed                      million elements a second, decoded and encoded, one thread
+//   rlx_bench_codecs list                       names, elements of a block, planes (name, bytes, kind), e when it
+//   encodes rlx_bench_codecs speed                      million elements a second, decoded and encoded, one thread
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -78,7 +78,12 @@ void speed(const Codec& codec) {
 
 void list(const Codec& codec) {
   fmt::print("{} {}", codec.encoding->name, codec.encoding->block);
-  for (const Plane& plane : codec.encoding->planes) fmt::print(" {}:{}", plane.name, plane.bytes);
+  for (const Plane& plane : codec.encoding->planes) {
+    std::string name(plane.name);
+    std::ranges::replace(name, ' ', '_');
+    constexpr const char* kinds[] = {"block", "axis", "tensor"};
+    fmt::print(" {}:{}:{}", name, plane.bytes, kinds[static_cast<int>(plane.per)]);
+  }
   fmt::print("{}\n", codec.encode ? " e" : "");
 }
 

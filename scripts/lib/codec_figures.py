@@ -10,6 +10,7 @@ import sys
 import numpy
 
 import ggml_oracle
+import plane_models
 
 MEGABYTES = 10
 # f16 patterns of interest: zeros, denormals, ones, the largest, infinities, NaN.
@@ -85,7 +86,31 @@ def encoders(ggml):
         yield f"encoders {name}: the same, weighted by importance", ratio, 1.01, ratio <= 1.01
 
 
-PARTS = {"types": types, "encoders": encoders}
+def formats(ggml):
+    """Formats with several planes against models of their specifications; the encoders against their own decoders."""
+    for name, block, layout, encodes in plane_models.all_layouts(program(["list"], b"").decode().splitlines()):
+        model = plane_models.model_of(name)
+        if model is None:
+            continue
+        rows, columns = 512, max(4 * block, 512)
+        planes = plane_models.planes_of(layout, rows, columns, block, ggml_oracle.random_bytes)
+        data = b"".join(plane.tobytes() for plane in planes)
+        ours = numpy.frombuffer(program(["decode", name, rows, columns], data), numpy.float32)
+        with numpy.errstate(all="ignore"):
+            theirs = numpy.ascontiguousarray(model(rows, columns, planes), numpy.float32).ravel()
+        wrong = unequal(ours, theirs)
+        yield f"formats {name}: {ours.size} elements that differ from the model", wrong, 0, wrong == 0
+        if not encodes:
+            continue
+        x = numpy.random.default_rng(5).standard_normal((rows, columns)).astype(numpy.float32)
+        stored = numpy.frombuffer(program(["encode", name, rows, columns], x.tobytes()), numpy.uint8)
+        ends = numpy.cumsum([plane.size for plane in planes])[:-1]
+        planes = [numpy.ascontiguousarray(plane) for plane in numpy.split(stored, ends)]
+        error = squared_error(x, model(rows, columns, planes))
+        yield f"formats {name}: squared error of normal numbers, encoded", error, "-", True
+
+
+PARTS = {"types": types, "encoders": encoders, "formats": formats}
 
 
 def main():

@@ -14,6 +14,7 @@ namespace rlx {
 struct EncodedRows {
   std::span<const std::byte* const> planes;
   Index rows = 0, columns = 0;
+  Index first = 0, whole = 0;  // of a part of one row: the columns before it, and those of the whole row
 };
 
 struct IntegerForm;

@@ -155,7 +155,9 @@ Line fit_line_below_zero(const float* x, const float* w, int n, int high) { retu
 Line fit_line(const float* x, const float* w, int n, int high) {
   // Without the common part, sums of squares do not cancel.
   std::array<float, largest_count> moved;
-  const float lowest = *std::min_element(x, x + n);
+  const auto [least, most] = std::minmax_element(x, x + n);
+  const float lowest = *least, top = static_cast<float>(high);
+  if (!has_squares(*most - lowest)) return {*most / top - lowest / top, lowest};
   for (int i = 0; i < n; ++i) moved[static_cast<std::size_t>(i)] = x[i] - lowest;
   const Line line = best_line(moved.data(), w, n, high, false);
   return {line.scale, line.minimum + lowest};

@@ -65,7 +65,7 @@ void EncodedSource::decode(const Memory& m, Index columns, Index row, Index rows
       if (planes[p].per == Plane::Per::block) at[p] += ((row + r) * blocks + first) * planes[p].bytes;
       if (planes[p].per == Plane::Per::axis) at[p] += column * planes[p].bytes;
     }
-    codec_->decode({std::span(at).first(planes.size()), whole ? rows : 1, count}, to + r * count);
+    codec_->decode({std::span(at).first(planes.size()), whole ? rows : 1, count, column, columns}, to + r * count);
   }
 }
 
