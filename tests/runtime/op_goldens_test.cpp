@@ -41,7 +41,7 @@ void expect_near(const Tensor& got, const Tensor& want, double allowed, const st
 }
 
 TEST(OpGoldens, ReferencesAndKernelsGiveWhatPyTorchGives) {
-  const Archive all = read_npz(std::string(RLX_TEST_DATA) + "/ops/goldens.npz");
+  const Archive all = read_npz(RLX_TEST_DATA "/ops/goldens.npz");
   std::set<std::string_view> ops;
   int cases = 0;
   for (const auto& [entry, t] : all) {
