@@ -13,7 +13,7 @@ namespace rlx {
 
 namespace {
 
-constexpr Index item_rows = 512, few_rows = 4, most_lanes = 8, decoded_columns = 256, decoded_rows = 64;
+constexpr Index item_rows = 512, few_rows = 16, most_lanes = 8, decoded_columns = 256, decoded_rows = 64;
 
 // Columns of the result that are decoded together: whole panels, and whole blocks where these run along them.
 Index tile_columns(const EncodedPlan& p) {
