@@ -151,14 +151,17 @@ def convert(conversion, folder, to):
     """Writes the model in `folder` as GGUF without a tokenizer."""
     import gguf
     base = importlib.import_module("conversion.base")
-    config = base.ModelBase.load_hparams(folder, False)
+    config = json.loads((folder / "config.json").read_text())
+    # transformers reads fields of its own only, and gives its defaults for the publisher's.
+    read = config if "n_inner" in config and config["model_type"] == "nomic_bert" else \
+        base.ModelBase.load_hparams(folder, False)
     kind = conversion.get_model_class(config["architectures"][0]) if hasattr(conversion, "get_model_class") \
         else base.ModelBase.from_model_architecture(config["architectures"][0])
     plain = type("Plain", (kind,), {"set_vocab": lambda self: None, "model_arch": kind.model_arch})
     vocabulary = {"type": "WordPiece", "vocab": {str(i): i for i in range(VOCAB)}}
     (folder / "tokenizer.json").write_text(json.dumps({"model": vocabulary, "added_tokens": []}))
     try:
-        plain(folder, gguf.LlamaFileType.ALL_F32, to, eager=True, model_name=folder.name).write()
+        plain(folder, gguf.LlamaFileType.ALL_F32, to, eager=True, model_name=folder.name, hparams=read).write()
     finally:
         (folder / "tokenizer.json").unlink()
 

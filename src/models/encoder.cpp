@@ -33,6 +33,10 @@ constexpr Family families[] = {
     {"distilbert", "distilbert", "dim", "n_layers", "n_heads", "hidden_dim", "activation", "transformer.layer",
      "attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin", "sa_layer_norm", "ffn.lin1",
      "ffn.lin2", "output_layer_norm", false},
+    // Under the names that encoder_weights gives.
+    {"nomic_bert", "nomic_bert", "", "", "", "", "", "encoder.layer", "attention.self.query", "attention.self.key",
+     "attention.self.value", "attention.output.dense", "attention.output.LayerNorm", "intermediate.dense",
+     "output.dense", "output.LayerNorm", true},
 };
 
 const Family& family_of(std::string_view type) {
