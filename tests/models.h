@@ -10,21 +10,31 @@
 
 namespace rlx::test {
 
-/// The folder of a fetched model: $RLX_MODELS/NAME, by default below the user's cache; empty if it is not there.
-inline std::optional<std::filesystem::path> model_folder(const std::string& name) {
+/// Where fetched models lie: $RLX_MODELS, by default below the user's cache.
+inline std::filesystem::path models_root() {
   const auto variable = [](const char* key) -> std::string {
     const char* value = std::getenv(key);
     return value == nullptr ? "" : value;
   };
-  std::filesystem::path root = variable("RLX_MODELS");
-  if (root.empty() && !variable("XDG_CACHE_HOME").empty()) {
-    root = std::filesystem::path(variable("XDG_CACHE_HOME")) / "rlx" / "models";
+  if (!variable("RLX_MODELS").empty()) return variable("RLX_MODELS");
+  if (!variable("XDG_CACHE_HOME").empty()) {
+    return std::filesystem::path(variable("XDG_CACHE_HOME")) / "rlx" / "models";
   }
-  if (root.empty()) root = std::filesystem::path(variable("HOME")) / ".cache" / "rlx" / "models";
-  std::filesystem::path folder = root / name;
+  return std::filesystem::path(variable("HOME")) / ".cache" / "rlx" / "models";
+}
+
+/// A file of a fetched model; empty if it is not there.
+inline std::optional<std::filesystem::path> model_file(const std::string& name, const std::string& file) {
+  const std::filesystem::path path = models_root() / name / file;
   std::error_code none;
-  if (!std::filesystem::exists(folder / "config.json", none)) return std::nullopt;
-  return folder;
+  if (!std::filesystem::exists(path, none)) return std::nullopt;
+  return path;
+}
+
+/// The folder of a fetched model with a config.json; empty if it is not there.
+inline std::optional<std::filesystem::path> model_folder(const std::string& name) {
+  if (!model_file(name, "config.json")) return std::nullopt;
+  return models_root() / name;
 }
 
 /// All bytes of a file; an exception if it cannot be read.
