@@ -1,10 +1,12 @@
 """The kinds of tokenizers that are compared: how each is built, and what its reference answers."""
 import json
+import pathlib
 import re
 
 import tokenizers
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+import llm_tokenizers
 from tokenizer_texts import corpus, hard_texts
 
 CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -152,12 +154,242 @@ def byte_level_kinds(root, golden):
         yield f"gguf-{name}", make
 
 
+def json_case_list(tok, texts):
+    """Cases of a tokenizer.json: with the ids around the text, without, and with special tokens as text."""
+    for i, text in enumerate(texts):
+        seen = text_of(text)
+        ids = tok.encode(seen).ids
+        yield case(text, ids, tok.decode(ids))
+        if i % 8 == 0 or "<" in seen or "[" in seen:
+            tok.encode_special_tokens = True
+            ids = tok.encode(seen, add_special_tokens=False).ids
+            tok.encode_special_tokens = False
+            yield case(text, ids, add_special=False, parse_special=False)
+
+
+def sentencepiece_like(model):
+    """A tokenizer in the form that converters give to SentencePiece models."""
+    tok = Tokenizer(model)
+    tok.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    tok.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
+                                     decoders.Strip(" ", 1, 0)])
+    return tok
+
+
+BYTES = [f"<0x{b:02X}>" for b in range(256)]
+
+
+def train(tok, root, golden, **options):
+    """Trains the model of `tok` with the trainer that its type has."""
+    size = 900 if golden else 6000
+    kind = type(tok.model).__name__
+    special = options.pop("special", ["<unk>", "<s>", "</s>"])
+    if kind == "BPE":
+        trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False, **options)
+    elif kind == "Unigram":
+        trainer = trainers.UnigramTrainer(vocab_size=size, special_tokens=special, unk_token=special[0], show_progress=False,
+                                          **options)
+    elif kind == "WordPiece":
+        trainer = trainers.WordPieceTrainer(vocab_size=size, special_tokens=special, show_progress=False, **options)
+    else:
+        trainer = trainers.WordLevelTrainer(vocab_size=size, special_tokens=special, show_progress=False)
+    tok.train_from_iterator(corpus(root), trainer)
+    return tok
+
+
+def around(tok, before, after=None):
+    vocab = tok.get_vocab(with_added_tokens=True)
+    single = f"{before} $A" + (f" {after}" if after else "")
+    pairs = [(t, vocab[t]) for t in (before, after) if t]
+    tok.post_processor = processors.TemplateProcessing(single=single, pair=single + " $B", special_tokens=pairs)
+
+
+def json_bpe_bytes(root, golden):
+    """Llama 3: byte level, pieces that are tokens stay whole, ids around the text."""
+    tok = train_byte_level(root, cut(LLAMA3) + [byte_level()], 900 if golden else 6000, True)
+    vocab = tok.get_vocab(with_added_tokens=True)
+    tok.post_processor = processors.Sequence([
+        processors.ByteLevel(trim_offsets=False),
+        processors.TemplateProcessing(single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", vocab["<s>"])])])
+    return tok
+
+
+def json_bpe_gpt2(root, golden):
+    """GPT-2 and RoBERTa: a space before the text, added tokens that strip blanks."""
+    tok = train_byte_level(root, [pre_tokenizers.ByteLevel(add_prefix_space=True)], 900 if golden else 6000, False)
+    tok.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tok.add_special_tokens([AddedToken("<mask>", lstrip=True, normalized=False)])
+    tok.add_tokens([AddedToken("<tool>", rstrip=True, normalized=False), AddedToken("look", single_word=True),
+                    AddedToken("Größe", single_word=True, lstrip=True, rstrip=True)])
+    vocab = tok.get_vocab(with_added_tokens=True)
+    tok.post_processor = processors.RobertaProcessing(("</s>", vocab["</s>"]), ("<s>", vocab["<s>"]))
+    return tok
+
+
+def json_bpe_qwen(root, golden):
+    """Qwen 2: NFC first."""
+    tok = train_byte_level(root, cut(QWEN2) + [byte_level()], 900 if golden else 6000, False)
+    tok.normalizer = normalizers.NFC()
+    return tok
+
+
+def json_bpe_falcon(root, golden):
+    """Falcon: stages behind the one that spells bytes."""
+    stages = [pre_tokenizers.Punctuation("contiguous"), byte_level(True), digits(False),
+              pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated")]
+    return train_byte_level(root, stages, 900 if golden else 6000, False)
+
+
+def json_bpe_llama(root, golden):
+    """Llama 2: characters, merges over the whole text, bytes as fallback."""
+    tok = sentencepiece_like(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    train(tok, root, golden, special=["<unk>", "<s>", "</s>", *BYTES], limit_alphabet=400)
+    spec = json.loads(tok.to_str())
+    spec["added_tokens"] = spec["added_tokens"][:3]
+    tok = Tokenizer.from_str(json.dumps(spec))
+    around(tok, "<s>")
+    return tok
+
+
+def json_bpe_unk(root, golden):
+    """Characters without fallback: unknown ones one by one, a suffix for ends of words."""
+    tok = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
+    tok.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase(), normalizers.Strip()])
+    tok.pre_tokenizer = pre_tokenizers.Whitespace()
+    return train(tok, root, golden, end_of_word_suffix="</w>", limit_alphabet=150)
+
+
+def json_unigram(root, golden):
+    """T5 and ALBERT: Metaspace and Unigram."""
+    tok = Tokenizer(models.Unigram())
+    tok.normalizer = normalizers.Sequence([normalizers.NFKD(), normalizers.StripAccents(), normalizers.Replace(Regex(" {2,}"), " ")])
+    tok.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    tok.decoder = decoders.Metaspace(prepend_scheme="always")
+    train(tok, root, golden)
+    around(tok, "<s>", "</s>")
+    return tok
+
+
+def json_unigram_bytes(root, golden):
+    """Unigram with bytes as fallback, blanks marked at the first piece only."""
+    tok = Tokenizer(models.Unigram())
+    tok.normalizer = normalizers.NFC()
+    tok.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+    tok.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace(prepend_scheme="first")])
+    train(tok, root, golden, special=["<unk>", "<s>", "</s>", *BYTES])
+    spec = json.loads(tok.to_str())
+    spec["added_tokens"] = spec["added_tokens"][:3]
+    spec["model"]["byte_fallback"] = True
+    return Tokenizer.from_str(json.dumps(spec))
+
+
+def json_wordpiece(root, golden):
+    """BERT."""
+    tok = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tok.normalizer = normalizers.BertNormalizer()
+    tok.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tok.decoder = decoders.WordPiece(cleanup=True)
+    train(tok, root, golden, special=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], limit_alphabet=300)
+    vocab = tok.get_vocab()
+    tok.post_processor = processors.BertProcessing(("[SEP]", vocab["[SEP]"]), ("[CLS]", vocab["[CLS]"]))
+    return tok
+
+
+def json_word_level(root, golden):
+    """Whole words between blanks; no decoder."""
+    tok = Tokenizer(models.WordLevel(unk_token="<unk>"))
+    tok.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation(), digits()])
+    return train(tok, root, golden)
+
+
+JSON_KINDS = {"json-bpe-bytes": json_bpe_bytes, "json-bpe-gpt2": json_bpe_gpt2, "json-bpe-qwen": json_bpe_qwen,
+              "json-bpe-falcon": json_bpe_falcon, "json-bpe-llama": json_bpe_llama, "json-bpe-unk": json_bpe_unk,
+              "json-unigram": json_unigram, "json-unigram-bytes": json_unigram_bytes, "json-wordpiece": json_wordpiece,
+              "json-word-level": json_word_level}
+
+
+def json_kinds(root, golden):
+    version = f"tokenizers {tokenizers.__version__}"
+    for name, build in JSON_KINDS.items():
+        def make(build=build):
+            tok = build(root, golden)
+            return {"source": version, "tokenizer": json.loads(tok.to_str())}, lambda texts: json_case_list(tok, texts)
+        yield name, make
+
+
+def sentencepiece_kinds(root, golden):
+    """Models trained by SentencePiece itself, as the converters to GGUF write them."""
+    import io
+
+    import sentencepiece
+    from sentencepiece import sentencepiece_model_pb2 as pb
+
+    def build(model, **options):
+        out = io.BytesIO()
+        lines = (line for text in corpus(root) for line in text.splitlines() if line)
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=lines, model_writer=out, vocab_size=1200 if golden else 5000, model_type=model,
+            character_coverage=0.98, hard_vocab_limit=False, minloglevel=2, **options)
+        sp = sentencepiece.SentencePieceProcessor(model_proto=out.getvalue())
+        proto = pb.ModelProto.FromString(out.getvalue())
+        vocabulary = {"model": "llama" if model == "bpe" else "t5", "tokens": [p.piece for p in proto.pieces],
+                      "scores": [p.score for p in proto.pieces], "token_types": [p.type for p in proto.pieces],
+                      "bos": sp.bos_id(), "eos": sp.eos_id(), "unk": sp.unk_id(), "add_bos": False, "add_eos": False,
+                      "add_space_prefix": proto.normalizer_spec.add_dummy_prefix,
+                      "remove_extra_whitespaces": proto.normalizer_spec.remove_extra_whitespaces}
+        if proto.normalizer_spec.precompiled_charsmap:
+            vocabulary["precompiled_charsmap"] = proto.normalizer_spec.precompiled_charsmap.hex()
+
+        def answer(texts):
+            for text in texts:
+                # Its own rule for bytes that are not UTF-8, and for U+0000, differs: those are left out.
+                if isinstance(text, str) and "\0" not in text:
+                    yield case(text, sp.encode(text), add_special=False, parse_special=False)
+        return {"source": f"sentencepiece {sentencepiece.__version__}", "vocabulary": vocabulary}, answer
+
+    identity = {"normalization_rule_name": "identity", "remove_extra_whitespaces": False}
+    yield "gguf-llama", lambda: build("bpe", byte_fallback=True, **identity)
+    yield "gguf-llama-unk", lambda: build("bpe", byte_fallback=False, add_dummy_prefix=False, **identity)
+    yield "gguf-t5", lambda: build("unigram")
+    yield "gguf-t5-bytes", lambda: build("unigram", byte_fallback=True, **identity)
+
+
+def smollm2(root, golden):
+    """The vocabulary of the real model file, beside the reference built from its tokens and merges."""
+    path = llm_tokenizers.folder().parent / "smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    other = pathlib.Path("/tmp/smol/SmolLM2-135M-Instruct.Q4_1.gguf")
+    path = path if path.is_file() else other
+    if golden or not path.is_file():
+        return
+
+    def make():
+        import gguf
+        fields = gguf.GGUFReader(path).fields
+
+        def strings(key):
+            field = fields[f"tokenizer.ggml.{key}"]
+            return [bytes(field.parts[i]).decode() for i in field.data]
+        tokens, merges = strings("tokens"), strings("merges")
+        kinds_of = [int(fields["tokenizer.ggml.token_type"].parts[i][0]) for i in fields["tokenizer.ggml.token_type"].data]
+        tok = Tokenizer(models.BPE(vocab={t: i for i, t in enumerate(tokens)}, merges=[tuple(m.split(" ", 1)) for m in merges]))
+        tok.pre_tokenizer = pre_tokenizers.Sequence(BYTE_LEVEL["smollm"][0])
+        tok.decoder = decoders.ByteLevel()
+        tok.add_special_tokens([t for t, k in zip(tokens, kinds_of) if k == 3])
+        vocabulary = {"model": "gpt2", "pre": "smollm", "tokens": tokens, "token_types": kinds_of, "merges": merges}
+        return {"source": f"tokenizers {tokenizers.__version__}", "vocabulary": vocabulary}, lambda texts: answers(tok, texts)
+    yield "gguf-smollm2-135m", make
+
+
 def kinds(root, golden):
     """Pairs of a name and a function that gives the tokenizer's description and, for texts, the cases."""
     yield from byte_level_kinds(root, golden)
+    yield from json_kinds(root, golden)
+    yield from sentencepiece_kinds(root, golden)
+    yield from smollm2(root, golden)
 
 
-GOLDEN = ("gguf-gpt-2", "gguf-smollm", "gguf-llama-bpe", "gguf-qwen2", "gguf-gpt-4o", "gguf-deepseek-v3")
+GOLDEN = ("gguf-gpt-2", "gguf-smollm", "gguf-llama-bpe", "gguf-qwen2", "gguf-gpt-4o", "gguf-deepseek-v3", "gguf-llama",
+          "gguf-llama-unk", "gguf-t5-bytes", *JSON_KINDS)
 
 
 def write(root, folder, golden, only):
@@ -172,4 +404,4 @@ def write(root, folder, golden, only):
         head["cases"] = list(answer(texts))
         out = json.dumps(head, ensure_ascii=False, separators=(",", ":")).replace('},{"text"', '},\n{"text"')
         (folder / f"{name}.json").write_text(out + "\n", encoding="utf-8")
-        print(f"{name}: {len(head['cases'])} cases, {len(out)} bytes", flush=True)
+        print(f"{name}: {len(head['cases'])} cases, {len(out.encode())} bytes", flush=True)

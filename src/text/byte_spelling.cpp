@@ -50,4 +50,18 @@ std::optional<std::string> spelt_bytes(std::string_view token) {
   return out;
 }
 
+std::optional<std::uint8_t> byte_token(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
+  int value = 0;
+  for (const char c : token.substr(3, 2)) {
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                             : -1;
+    if (digit < 0) return std::nullopt;
+    value = 16 * value + digit;
+  }
+  return static_cast<std::uint8_t>(value);
+}
+
 }  // namespace rlx

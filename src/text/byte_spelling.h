@@ -17,4 +17,7 @@ int character_byte(char32_t c);
 /// The bytes that a token spells; empty if one of its characters stands for none.
 std::optional<std::string> spelt_bytes(std::string_view token);
 
+/// The byte that a token such as <0x0A> stands for.
+std::optional<std::uint8_t> byte_token(std::string_view token);
+
 }  // namespace rlx

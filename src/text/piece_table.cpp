@@ -32,27 +32,6 @@ PieceTable::PieceTable(std::vector<Piece> pieces, std::string_view what) {
   for (std::size_t i = 1; i < first_byte_.size(); ++i) first_byte_[i] += first_byte_[i - 1];
 }
 
-std::optional<PieceTable::Match> PieceTable::longest(std::string_view s) const {
-  if (s.empty()) return std::nullopt;
-  const auto first = static_cast<unsigned char>(s[0]);
-  auto begin = entries_.begin() + static_cast<std::ptrdiff_t>(first_byte_[first]);
-  auto end = entries_.begin() + static_cast<std::ptrdiff_t>(first_byte_[first + 1u]);
-  std::optional<Match> best;
-  // All entries of [begin, end) start with the first `depth` bytes of s; the one that is no longer sorts first.
-  for (std::size_t depth = 1; begin != end; ++depth) {
-    if (begin->bytes == depth) {
-      best = Match{depth, begin->id};
-      ++begin;
-    }
-    if (depth == s.size()) break;
-    const auto c = static_cast<unsigned char>(s[depth]);
-    const auto at = [&](const Entry& e) { return static_cast<unsigned char>(bytes_[e.offset + depth]); };
-    begin = std::partition_point(begin, end, [&](const Entry& e) { return at(e) < c; });
-    end = std::partition_point(begin, end, [&](const Entry& e) { return at(e) == c; });
-  }
-  return best;
-}
-
 std::optional<Index> PieceTable::find(std::string_view s) const {
   const auto it = std::partition_point(entries_.begin(), entries_.end(), [&](const Entry& e) { return text(e) < s; });
   if (it == entries_.end() || text(*it) != s) return std::nullopt;

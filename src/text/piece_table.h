@@ -1,6 +1,7 @@
 // A set of strings with ids that finds the longest one a text starts with.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -32,7 +33,14 @@ class PieceTable {
   PieceTable(std::vector<Piece> pieces, std::string_view what);
 
   /// The longest piece that `text` starts with.
-  std::optional<Match> longest(std::string_view text) const;
+  std::optional<Match> longest(std::string_view text) const {
+    std::optional<Match> best;
+    prefixes(text, [&](const Match& m) { best = m; });
+    return best;
+  }
+  /// Calls `found` for every piece that `text` starts with, shorter ones first.
+  template <class Found>
+  void prefixes(std::string_view text, const Found& found) const;
   /// The id of the piece that equals `text`.
   std::optional<Index> find(std::string_view text) const;
   bool empty() const { return entries_.empty(); }
@@ -49,5 +57,25 @@ class PieceTable {
   std::vector<Entry> entries_;                 // sorted by text
   std::array<std::size_t, 257> first_byte_{};  // where the entries of each first byte start
 };
+
+template <class Found>
+void PieceTable::prefixes(std::string_view s, const Found& found) const {
+  if (s.empty()) return;
+  const auto first = static_cast<unsigned char>(s[0]);
+  auto begin = entries_.begin() + static_cast<std::ptrdiff_t>(first_byte_[first]);
+  auto end = entries_.begin() + static_cast<std::ptrdiff_t>(first_byte_[first + 1u]);
+  // All entries of [begin, end) start with the first `depth` bytes of s; the one that is no longer sorts first.
+  for (std::size_t depth = 1; begin != end; ++depth) {
+    if (begin->bytes == depth) {
+      found(Match{depth, begin->id});
+      ++begin;
+    }
+    if (depth == s.size()) break;
+    const auto c = static_cast<unsigned char>(s[depth]);
+    const auto at = [&](const Entry& e) { return static_cast<unsigned char>(bytes_[e.offset + depth]); };
+    begin = std::partition_point(begin, end, [&](const Entry& e) { return at(e) < c; });
+    end = std::partition_point(begin, end, [&](const Entry& e) { return at(e) == c; });
+  }
+}
 
 }  // namespace rlx

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,6 +49,14 @@ class Arguments {
 };
 
 using Native = Value (*)(Arguments&);
+
+struct NamedNative {
+  std::string_view name;
+  Native native;
+};
+/// The entry of that name, or nullptr; and all names, for messages.
+Native find_in(std::span<const NamedNative> natives, std::string_view name);
+std::string names_of(std::span<const NamedNative> natives);
 
 /// A function value: a macro with the scope it stands in, or a native function with what it is bound to.
 struct Callable {

@@ -290,61 +290,49 @@ Value dict_get(Arguments& a) {
 
 Value forbidden(Arguments& a) { fail("{} changes a value, which templates may not do", a.what); }
 
-struct Method {
-  std::string_view name;
-  Native native;
-};
-
-constexpr Method string_methods[] = {{"strip", strip<true, true>},
-                                     {"lstrip", strip<true, false>},
-                                     {"rstrip", strip<false, true>},
-                                     {"upper", change_case<true>},
-                                     {"lower", change_case<false>},
-                                     {"title", title},
-                                     {"capitalize", capitalize},
-                                     {"startswith", starts_or_ends<false>},
-                                     {"endswith", starts_or_ends<true>},
-                                     {"removeprefix", remove_affix<false>},
-                                     {"removesuffix", remove_affix<true>},
-                                     {"split", split<false>},
-                                     {"rsplit", split<true>},
-                                     {"splitlines", splitlines},
-                                     {"replace", replace},
-                                     {"find", find<false>},
-                                     {"rfind", find<true>},
-                                     {"count", count},
-                                     {"join", join},
-                                     {"isdigit", is_digit},
-                                     {"isalpha", is_alpha},
-                                     {"isalnum", is_alnum},
-                                     {"isspace", is_space},
-                                     {"isupper", is_case<true>},
-                                     {"islower", is_case<false>}};
+constexpr NamedNative string_methods[] = {{"strip", strip<true, true>},
+                                          {"lstrip", strip<true, false>},
+                                          {"rstrip", strip<false, true>},
+                                          {"upper", change_case<true>},
+                                          {"lower", change_case<false>},
+                                          {"title", title},
+                                          {"capitalize", capitalize},
+                                          {"startswith", starts_or_ends<false>},
+                                          {"endswith", starts_or_ends<true>},
+                                          {"removeprefix", remove_affix<false>},
+                                          {"removesuffix", remove_affix<true>},
+                                          {"split", split<false>},
+                                          {"rsplit", split<true>},
+                                          {"splitlines", splitlines},
+                                          {"replace", replace},
+                                          {"find", find<false>},
+                                          {"rfind", find<true>},
+                                          {"count", count},
+                                          {"join", join},
+                                          {"isdigit", is_digit},
+                                          {"isalpha", is_alpha},
+                                          {"isalnum", is_alnum},
+                                          {"isspace", is_space},
+                                          {"isupper", is_case<true>},
+                                          {"islower", is_case<false>}};
 constexpr std::string_view other_string_methods[] = {
     "casefold",  "center",       "encode",     "expandtabs",  "format",    "format_map", "index",     "isascii",
     "isdecimal", "isidentifier", "isnumeric",  "isprintable", "istitle",   "ljust",      "maketrans", "partition",
     "rindex",    "rjust",        "rpartition", "swapcase",    "translate", "zfill"};
-constexpr Method list_methods[] = {{"index", list_index}, {"count", count},      {"copy", copy},
-                                   {"append", forbidden}, {"extend", forbidden}, {"insert", forbidden},
-                                   {"pop", forbidden},    {"remove", forbidden}, {"clear", forbidden},
-                                   {"sort", forbidden},   {"reverse", forbidden}};
-constexpr Method dict_methods[] = {{"items", dict_parts<true, true>},
-                                   {"keys", dict_parts<true, false>},
-                                   {"values", dict_parts<false, true>},
-                                   {"get", dict_get},
-                                   {"copy", copy},
-                                   {"update", forbidden},
-                                   {"pop", forbidden},
-                                   {"popitem", forbidden},
-                                   {"clear", forbidden},
-                                   {"setdefault", forbidden}};
-
-Native find_in(std::span<const Method> methods, std::string_view name) {
-  for (const Method& m : methods) {
-    if (m.name == name) return m.native;
-  }
-  return nullptr;
-}
+constexpr NamedNative list_methods[] = {{"index", list_index}, {"count", count},      {"copy", copy},
+                                        {"append", forbidden}, {"extend", forbidden}, {"insert", forbidden},
+                                        {"pop", forbidden},    {"remove", forbidden}, {"clear", forbidden},
+                                        {"sort", forbidden},   {"reverse", forbidden}};
+constexpr NamedNative dict_methods[] = {{"items", dict_parts<true, true>},
+                                        {"keys", dict_parts<true, false>},
+                                        {"values", dict_parts<false, true>},
+                                        {"get", dict_get},
+                                        {"copy", copy},
+                                        {"update", forbidden},
+                                        {"pop", forbidden},
+                                        {"popitem", forbidden},
+                                        {"clear", forbidden},
+                                        {"setdefault", forbidden}};
 
 }  // namespace
 

@@ -103,6 +103,10 @@ bool MergeMap::add(std::int32_t left, std::int32_t right, Merge merge) {
   return true;
 }
 
+void MergeMap::set(std::int32_t left, std::int32_t right, Merge merge) {
+  if (!add(left, right, merge)) entries_[place(left, right)].merge = merge;
+}
+
 const Merge* MergeMap::find(std::int32_t left, std::int32_t right) const {
   if (size_ == 0) return nullptr;
   const Entry& e = entries_[place(left, right)];

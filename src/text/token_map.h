@@ -57,6 +57,8 @@ class MergeMap {
 
   /// False if the pair is there already, which stays as it is.
   bool add(std::int32_t left, std::int32_t right, Merge merge);
+  /// Replaces what a pair merges into, or adds it.
+  void set(std::int32_t left, std::int32_t right, Merge merge);
   /// The merge of a pair, or nullptr.
   const Merge* find(std::int32_t left, std::int32_t right) const;
 

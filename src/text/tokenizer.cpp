@@ -163,11 +163,13 @@ std::string Detokenizer::push(std::int32_t id) {
   const TokenizerParts& p = *parts_;
   p.check(id);
   const auto i = static_cast<std::size_t>(id);
-  if (options_.skip_special && (p.kinds[i] == TokenKind::control || p.kinds[i] == TokenKind::unused)) return "";
+  const TokenKind kind = p.kinds[i];
+  if (options_.skip_special && (kind == TokenKind::control || kind == TokenKind::unknown || kind == TokenKind::unused))
+    return "";
   std::string_view text = p.texts[i];
   const bool first = !started_ && !options_.continues;
   started_ = true;
-  if (first && p.first == FirstToken::no_marks && p.kinds[i] != TokenKind::byte) {
+  if (first && p.first == FirstToken::no_marks && kind != TokenKind::byte) {
     std::string_view spelt = p.tokens[i];
     for (std::size_t at = 0; at < spelt.size();) {
       if (spelt.substr(at).starts_with(p.mark)) {

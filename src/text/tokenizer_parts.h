@@ -58,14 +58,14 @@ struct TokenizerParts {
   AddedTokens raw, normalized;  // looked for before and after normalisation
   std::vector<std::unique_ptr<Normalizer>> normalizers;
   std::vector<std::unique_ptr<Splitter>> splitters;
+  TextList spelt;         // the bytes that tokens of a byte-level model spell
   TokenMap model_tokens;  // what the model looks up, where that differs from `by_text`
   std::unique_ptr<TokenModel> model;
   std::vector<std::int32_t> before, after;
 
   FirstToken first = FirstToken::plain;
   int strip = 0;
-  std::string mark;   // with no_marks
-  bool tidy = false;  // with spelt: blanks before punctuation go
+  std::string mark;  // with no_marks
 
   std::optional<std::int32_t> bos, eos, eot, unk, sep, pad;
   std::vector<std::uint8_t> ends;  // by id: whether a model has finished with it

@@ -10,6 +10,7 @@
 #include "text/pre_patterns.h"
 #include "text/tokenizer_parts.h"
 #include "text/unicode.h"
+#include "text/unigram.h"
 
 namespace rlx {
 
@@ -52,18 +53,6 @@ std::optional<std::int32_t> checked_id(const VocabularyData& data, const char* w
   require(!id || (*id >= 0 && static_cast<std::size_t>(*id) < data.tokens.size()), "{}: {} is {}, expected 0 to {}",
           data.name, what, id.value_or(0), data.tokens.size() - 1);
   return id;
-}
-
-// The byte that a token such as <0x0A> stands for.
-std::optional<std::uint8_t> byte_token(std::string_view text) {
-  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
-  int value = 0;
-  for (const char c : text.substr(3, 2)) {
-    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-    if (digit < 0) return std::nullopt;
-    value = 16 * value + digit;
-  }
-  return static_cast<std::uint8_t>(value);
 }
 
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
@@ -167,42 +156,106 @@ void fill_gpt2(TokenizerParts& p, const VocabularyData& data) {
   add_around(p, data, pre.add_bos, false, pre.add_sep);
 }
 
-void fill_llama(TokenizerParts& p, VocabularyData data) {
-  require(!data.scores.empty(), "{}: a vocabulary of model \"llama\" has no scores", data.name);
-  if (!data.bos) p.bos = data.bos = checked_id(data, "bos", 1);
-  if (!data.eos) p.eos = data.eos = checked_id(data, "eos", 2);
-  if (!data.unk) p.unk = data.unk = checked_id(data, "unk", 0);
-  ScoreBpeSpec spec;
-  spec.bytes.fill(-1);
-  spec.unk = p.unk;
-  p.model_tokens = TokenMap(data.tokens.size());
+// What tokens of llama and t5 stand for, and the tokens of bytes.
+void fill_texts(TokenizerParts& p, const VocabularyData& data, ByteIds& bytes) {
+  bytes.fill(-1);
   for (std::size_t i = 0; i < data.tokens.size(); ++i) {
-    const std::optional<std::uint8_t> byte = p.kinds[i] == TokenKind::byte ? byte_token(data.tokens[i]) : std::nullopt;
-    require(p.kinds[i] != TokenKind::byte || byte, "{}: byte token {} is \"{}\", expected <0x00> to <0xFF>", data.name,
-            i, data.tokens[i]);
-    const auto id = static_cast<std::int32_t>(i);
-    if (byte) {
-      spec.bytes[*byte] = id;
+    if (p.kinds[i] == TokenKind::byte) {
+      const std::optional<std::uint8_t> byte = byte_token(data.tokens[i]);
+      require(byte.has_value(), "{}: byte token {} is \"{}\", expected <0x00> to <0xFF>", data.name, i, data.tokens[i]);
+      bytes[*byte] = static_cast<std::int32_t>(i);
       const char c = static_cast<char>(*byte);
       p.texts.add(std::string_view(&c, 1));
-      continue;
+    } else {
+      const bool verbatim = p.kinds[i] != TokenKind::normal && p.kinds[i] != TokenKind::unused;
+      p.texts.add(verbatim ? data.tokens[i] : replaced(data.tokens[i], space_mark, " "));
     }
-    const bool verbatim = p.kinds[i] != TokenKind::normal && p.kinds[i] != TokenKind::unused;
-    p.texts.add(verbatim ? data.tokens[i] : replaced(data.tokens[i], space_mark, " "));
-    const bool merges = !verbatim || p.kinds[i] == TokenKind::user_defined;
-    if (merges && p.by_text.find(p.tokens[i]) == id) p.model_tokens.set(p.tokens[i], id);
-    if (p.kinds[i] == TokenKind::unused) spec.unused.resize(data.tokens.size());
-    if (p.kinds[i] == TokenKind::unused) spec.unused[i] = 1;
+  }
+}
+
+// Whether text may be cut into this token; the last one of a spelling counts.
+bool is_piece(const TokenizerParts& p, std::size_t i) {
+  const TokenKind kind = p.kinds[i];
+  return (kind == TokenKind::normal || kind == TokenKind::unused || kind == TokenKind::user_defined) &&
+         !p.tokens[i].empty() && p.by_text.find(p.tokens[i]) == static_cast<std::int32_t>(i);
+}
+
+void fill_llama(TokenizerParts& p, const VocabularyData& data) {
+  require(!data.scores.empty(), "{}: a vocabulary of model \"llama\" has no scores", data.name);
+  if (!p.bos) p.bos = checked_id(data, "bos", 1);
+  if (!p.eos) p.eos = checked_id(data, "eos", 2);
+  if (!p.unk) p.unk = checked_id(data, "unk", 0);
+  ScoreBpeSpec spec;
+  spec.unk = p.unk;
+  fill_texts(p, data, spec.bytes);
+  p.model_tokens = TokenMap(data.tokens.size());
+  for (std::size_t i = 0; i < data.tokens.size(); ++i) {
+    if (is_piece(p, i)) p.model_tokens.set(p.tokens[i], static_cast<std::int32_t>(i));
+    if (p.kinds[i] != TokenKind::unused) continue;
+    spec.unused.resize(data.tokens.size());
+    spec.unused[i] = 1;
   }
   spec.tokens = &p.model_tokens;
-  spec.scores = std::move(data.scores);
+  spec.scores = data.scores;
   p.model = make_score_bpe(std::move(spec));
   const bool prefix = data.add_space_prefix.value_or(true);
-  if (prefix) p.normalizers.push_back(prepend_text(std::string(space_mark)));
-  p.normalizers.push_back(replace_text(" ", std::string(space_mark)));
+  p.normalizers.push_back(sentencepiece_normalizer(
+      data.precompiled_charsmap,
+      {.add_prefix = prefix, .remove_extra_blanks = data.remove_extra_whitespaces.value_or(false)}, data.name));
   if (prefix) p.first = FirstToken::strip;
   p.strip = 1;
   add_around(p, data, true, false, false);
+}
+
+void fill_t5(TokenizerParts& p, const VocabularyData& data) {
+  require(!data.scores.empty(), "{}: a vocabulary of model \"t5\" has no scores", data.name);
+  if (!p.eos) p.eos = checked_id(data, "eos", 1);
+  if (!p.unk) p.unk = checked_id(data, "unk", 2);
+  UnigramSpec spec;
+  spec.unk = p.unk;
+  spec.float_sums = true;
+  fill_texts(p, data, spec.bytes);
+  spec.byte_fallback = std::all_of(spec.bytes.begin(), spec.bytes.end(), [](std::int32_t id) { return id >= 0; });
+  std::vector<PieceTable::Piece> pieces;
+  for (std::size_t i = 0; i < data.tokens.size(); ++i) {
+    if (is_piece(p, i)) pieces.push_back({p.tokens[i], static_cast<Index>(i)});
+  }
+  spec.pieces = PieceTable(std::move(pieces), data.name);
+  spec.scores.assign(data.scores.begin(), data.scores.end());
+  p.model = make_unigram(std::move(spec));
+  const bool prefix = data.add_space_prefix.value_or(true);
+  p.normalizers.push_back(sentencepiece_normalizer(
+      data.precompiled_charsmap,
+      {.add_prefix = prefix, .remove_extra_blanks = data.remove_extra_whitespaces.value_or(true)}, data.name));
+  if (prefix) p.first = FirstToken::strip;
+  p.strip = 1;
+  add_around(p, data, false, true, false);
+}
+
+// Tokens that start a word are spelt with the mark for a blank, those that carry on without.
+void fill_bert(TokenizerParts& p, const VocabularyData& data) {
+  if (!p.bos) p.bos = checked_id(data, "cls", data.cls);
+  WordPieceModelSpec spec;
+  std::vector<PieceTable::Piece> heads, tails;
+  for (std::size_t i = 0; i < data.tokens.size(); ++i) {
+    const std::string_view text = p.tokens[i];
+    const bool head = text.starts_with(space_mark) && text.size() > space_mark.size();
+    const bool verbatim = p.kinds[i] != TokenKind::normal;
+    p.texts.add(verbatim ? std::string(text) : replaced(text, space_mark, " "));
+    if (!is_piece(p, i)) continue;
+    if (head) heads.push_back({text.substr(space_mark.size()), static_cast<Index>(i)});
+    if (!head) tails.push_back({text, static_cast<Index>(i)});
+  }
+  require(p.unk.has_value(), "{}: a vocabulary of model \"bert\" has no unknown token", data.name);
+  spec.heads = PieceTable(std::move(heads), data.name);
+  spec.tails = PieceTable(std::move(tails), data.name);
+  spec.unk = *p.unk;
+  p.model = make_wordpiece(std::move(spec));
+  p.normalizers.push_back(bert_normalizer({}));
+  p.splitters.push_back(split_bert());
+  p.first = FirstToken::strip;
+  p.strip = 1;
+  add_around(p, data, true, false, true);
 }
 
 }  // namespace
@@ -216,8 +269,12 @@ Tokenizer::Tokenizer(const VocabularyData& data) {
     fill_gpt2(*parts, data);
   } else if (data.model == "llama") {
     fill_llama(*parts, data);
+  } else if (data.model == "t5") {
+    fill_t5(*parts, data);
+  } else if (data.model == "bert") {
+    fill_bert(*parts, data);
   } else {
-    fail("{}: the tokenizer model is \"{}\", expected gpt2 or llama", data.name, data.model);
+    fail("{}: the tokenizer model is \"{}\", expected bert, gpt2, llama or t5", data.name, data.model);
   }
   parts->find_ends();
   parts_ = std::move(parts);

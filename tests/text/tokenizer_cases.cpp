@@ -69,8 +69,7 @@ Tokenizer build(const Json& file, double& seconds) {
   const std::string config = file.contains("config") ? file.at("config").dump() : "{}";
   const VocabularyData data = json ? VocabularyData{} : vocabulary(file.at("vocabulary"));
   const auto start = std::chrono::steady_clock::now();
-  if (json) throw std::runtime_error("WIP");
-  Tokenizer out = Tokenizer(data);
+  Tokenizer out = json ? Tokenizer::from_json(text, config) : Tokenizer(data);
   seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return out;
 }

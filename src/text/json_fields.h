@@ -1,0 +1,42 @@
+// Reading the objects of tokenizer files: nothing that a reader does not know may pass.
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
+#include "core/json.h"
+#include "text/added_tokens.h"
+
+namespace rlx {
+
+/// The largest id of a token.
+constexpr Index most_token_id = 2147483646;
+
+/// Members that a reader does not know could change the meaning, so they are refused.
+inline void require_known(const JsonValue& object, std::initializer_list<std::string_view> known) {
+  for (const JsonMember& m : object.members()) {
+    if (std::find(known.begin(), known.end(), m.key) != known.end()) continue;
+    m.value.fail_expected("no such member");
+  }
+}
+
+/// A member that may be missing or null.
+inline std::optional<JsonValue> find_value(const JsonValue& object, std::string_view key) {
+  const std::optional<JsonValue> value = object.find(key);
+  return value && !value->is_null() ? value : std::nullopt;
+}
+
+/// A string of one of the given names, by its place.
+inline std::size_t read_choice(const JsonValue& value, std::initializer_list<std::string_view> names) {
+  const std::string_view text = value.as_string();
+  const auto it = std::find(names.begin(), names.end(), text);
+  if (it == names.end()) {
+    std::string all;
+    for (const std::string_view name : names) all += (all.empty() ? "" : ", ") + std::string(name);
+    value.fail_expected("one of " + all);
+  }
+  return static_cast<std::size_t>(it - names.begin());
+}
+
+}  // namespace rlx
