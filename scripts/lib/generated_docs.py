@@ -95,8 +95,9 @@ def onnx_part(root):
         return None
     records, _ = onnx_nodes.results(root, tests)
     version = (tests / "version").read_text(encoding="utf-8").strip()
-    text = (f"Per operator and version of its domain's operator set, of the node tests of onnx {version} that have it:\n"
-            "their models import the version that they test.")
+    text = (
+    f"Per operator and version of its domain's operator set, of the node tests of onnx {version} that have it:\n"
+    "their models import the version that they test.")
     return "\n".join([BEGIN, "", text, "", *onnx_table(records), "", END])
 
 

@@ -1,4 +1,4 @@
-"""Speed of language models beside llama.cpp: prompts of 512 tokens and single tokens, of files that `rlx quantize` makes."""
+"""Speed of language models beside llama.cpp: prompts of 512 tokens, and tokens one by one, of files of `rlx quantize`."""
 import json
 import os
 import pathlib
@@ -34,8 +34,22 @@ class Speed(cpu_run.Run):
 
     def ours(self, path, threads, prompt, answer, runs=3):
         """Seconds a token, and the whole report."""
-        done = subprocess.run([*pinned(threads), self.rlx, "bench-llm", path, "-p", str(prompt), "-n", str(answer), "-r",
-                               str(runs), "-t", str(threads), "--json"], capture_output=True, text=True, check=False)
+        done = subprocess.run([*pinned(threads),
+    self.rlx,
+    "bench-llm",
+    path,
+    "-p",
+    str(prompt),
+    "-n",
+    str(answer),
+    "-r",
+    str(runs),
+    "-t",
+    str(threads),
+    "--json"],
+    capture_output=True,
+    text=True,
+     check=False)
         if done.returncode != 0:
             raise SystemExit(f"figures: rlx bench-llm {path}: {done.stderr.strip()}")
         return json.loads(done.stdout)
@@ -43,9 +57,23 @@ class Speed(cpu_run.Run):
     def theirs(self, path, threads, prompt, answer, runs=3):
         if not self.llama:
             return None
-        done = subprocess.run([*pinned(threads), pathlib.Path(self.llama) / "llama-bench", "-m", path, "-p", str(prompt),
-                               "-n", str(answer), "-r", str(runs), "-t", str(threads), "-o", "json"],
-                              capture_output=True, text=True, check=False)
+        done = subprocess.run([*pinned(threads),
+    pathlib.Path(self.llama) / "llama-bench",
+    "-m",
+    path,
+    "-p",
+    str(prompt),
+    "-n",
+    str(answer),
+    "-r",
+    str(runs),
+    "-t",
+    str(threads),
+    "-o",
+    "json"],
+    capture_output=True,
+    text=True,
+     check=False)
         return 1 / json.loads(done.stdout)[0]["avg_ts"] if done.returncode == 0 else None
 
 

@@ -42,4 +42,5 @@ def random_figures(root):
     graphs = int(test.get("graphs", 0))
     yield "random graphs: optimised as unoptimised", graphs, 10000, graphs >= 10000 and done.returncode == 0
     yield "random graphs: changed by exact passes only, bit by bit", int(test.get("exact", 0)), 1, "exact" in test
-    yield "random graphs: changed by passes that round, within bounds", int(test.get("rounding", 0)), 1, "rounding" in test
+    yield ("random graphs: changed by passes that round, within bounds", int(test.get("rounding", 0)), 1,
+           "rounding" in test)

@@ -12,14 +12,17 @@ from tokenizer_texts import corpus, hard_texts
 CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 LLAMA3 = (CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 QWEN2 = (CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
-QWEN35 = (CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+QWEN35 = (
+    CONTRACTIONS +
+     r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 CASED = rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+%s|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*%s"
 TAIL = r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 GPT4O = CASED % (CONTRACTIONS + "?", CONTRACTIONS + "?") + r"|\p{N}{1,3}" + TAIL
 TEKKEN = CASED % ("", "") + r"|\p{N}" + TAIL
-DEEPSEEK3 = (r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*"
-             r"|\s*[\r\n]+|\s+(?!\S)|\s+")
+DEEPSEEK3 = (
+    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+")
 DEEPSEEK_LETTERS = (
     r"\s?[A-Za-z"
     r"\x{b5}\x{c0}-\x{d6}\x{d8}-\x{f6}\x{f8}-\x{1ba}\x{1bc}-\x{1bf}\x{1c4}-\x{293}\x{295}-\x{2af}"
@@ -187,8 +190,12 @@ def train(tok, root, golden, **options):
     if kind == "BPE":
         trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False, **options)
     elif kind == "Unigram":
-        trainer = trainers.UnigramTrainer(vocab_size=size, special_tokens=special, unk_token=special[0], show_progress=False,
-                                          **options)
+        trainer = trainers.UnigramTrainer(
+    vocab_size=size,
+    special_tokens=special,
+    unk_token=special[0],
+    show_progress=False,
+     **options)
     elif kind == "WordPiece":
         trainer = trainers.WordPieceTrainer(vocab_size=size, special_tokens=special, show_progress=False, **options)
     else:
@@ -262,7 +269,8 @@ def json_bpe_unk(root, golden):
 def json_unigram(root, golden):
     """T5 and ALBERT: Metaspace and Unigram."""
     tok = Tokenizer(models.Unigram())
-    tok.normalizer = normalizers.Sequence([normalizers.NFKD(), normalizers.StripAccents(), normalizers.Replace(Regex(" {2,}"), " ")])
+    tok.normalizer = normalizers.Sequence(
+        [normalizers.NFKD(), normalizers.StripAccents(), normalizers.Replace(Regex(" {2,}"), " ")])
     tok.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
     tok.decoder = decoders.Metaspace(prepend_scheme="always")
     train(tok, root, golden)
@@ -298,7 +306,8 @@ def json_wordpiece(root, golden):
 def json_word_level(root, golden):
     """Whole words between blanks; no decoder."""
     tok = Tokenizer(models.WordLevel(unk_token="<unk>"))
-    tok.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation(), digits()])
+    tok.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation(), digits()])
     return train(tok, root, golden)
 
 
@@ -370,13 +379,24 @@ def smollm2(root, golden):
             field = fields[f"tokenizer.ggml.{key}"]
             return [bytes(field.parts[i]).decode() for i in field.data]
         tokens, merges = strings("tokens"), strings("merges")
-        kinds_of = [int(fields["tokenizer.ggml.token_type"].parts[i][0]) for i in fields["tokenizer.ggml.token_type"].data]
-        tok = Tokenizer(models.BPE(vocab={t: i for i, t in enumerate(tokens)}, merges=[tuple(m.split(" ", 1)) for m in merges]))
+        kinds_of = [int(fields["tokenizer.ggml.token_type"].parts[i][0])
+                        for i in fields["tokenizer.ggml.token_type"].data]
+        tok = Tokenizer(
+    models.BPE(
+        vocab={
+            t: i for i,
+            t in enumerate(tokens)},
+            merges=[
+                tuple(
+                    m.split(
+                        " ",
+                         1)) for m in merges]))
         tok.pre_tokenizer = pre_tokenizers.Sequence(BYTE_LEVEL["smollm"][0])
         tok.decoder = decoders.ByteLevel()
         tok.add_special_tokens([t for t, k in zip(tokens, kinds_of) if k == 3])
         vocabulary = {"model": "gpt2", "pre": "smollm", "tokens": tokens, "token_types": kinds_of, "merges": merges}
-        return {"source": f"tokenizers {tokenizers.__version__}", "vocabulary": vocabulary}, lambda texts: answers(tok, texts)
+        return {"source": f"tokenizers {tokenizers.__version__}",
+            "vocabulary": vocabulary}, lambda texts: answers(tok, texts)
     yield "gguf-smollm2-135m", make
 
 

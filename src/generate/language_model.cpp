@@ -49,7 +49,7 @@ VocabularyData gguf_vocabulary(const GgufFile& file) {
 }
 
 Tokenizer load_tokenizer(const std::string& path) {
-  require(!std::filesystem::is_directory(path), "{} is a folder: its tokenizer is not read, expected a GGUF file", path);
+  if (std::filesystem::is_directory(path)) return Tokenizer::load(path);
   return Tokenizer(gguf_vocabulary(GgufFile(path)));
 }
 

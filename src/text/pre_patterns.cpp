@@ -31,7 +31,8 @@ constexpr std::string_view gpt4o =
     RLX_CASED RLX_CONTRACTIONS "?|" RLX_UPPER RLX_CONTRACTIONS R"(?|\p{N}{1,3}|)" RLX_SIGNS_SLASH "|" RLX_BLANKS;
 constexpr std::string_view tekken = RLX_CASED "|" RLX_UPPER R"(|\p{N}|)" RLX_SIGNS_SLASH "|" RLX_BLANKS;
 constexpr std::string_view deepseek3 =
-    R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|)" RLX_BLANKS;
+    R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+)"
+    R"(| ?[\p{P}\p{S}]+[\r\n]*|)" RLX_BLANKS;
 constexpr std::string_view deepseek_letters =
     R"(\s?[A-Za-z)"
     R"(\x{b5}\x{c0}-\x{d6}\x{d8}-\x{f6}\x{f8}-\x{1ba}\x{1bc}-\x{1bf}\x{1c4}-\x{293}\x{295}-\x{2af})"
