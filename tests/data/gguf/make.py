@@ -15,8 +15,8 @@ here = Path(__file__).parent
 # Scalars of every type, arrays of every type, strings, arrays in arrays.
 SCALARS = [("u8", 200), ("i8", -100), ("u16", 60000), ("i16", -30000), ("u32", 4000000000), ("i32", -2000000000),
            ("f32", 1.5), ("u64", 2**63 + 5), ("i64", -(2**62)), ("f64", -0.1)]
-NAMES = {"u8": "UINT8", "i8": "INT8", "u16": "UINT16", "i16": "INT16", "u32": "UINT32", "i32": "INT32", "f32": "FLOAT32",
-         "u64": "UINT64", "i64": "INT64", "f64": "FLOAT64"}
+NAMES = {"u8": "UINT8", "i8": "INT8", "u16": "UINT16", "i16": "INT16", "u32": "UINT32", "i32": "INT32",
+         "f32": "FLOAT32", "u64": "UINT64", "i64": "INT64", "f64": "FLOAT64"}
 PLAIN = [("f32", np.float32), ("f16", np.float16), ("f64", np.float64), ("i8", np.int8), ("i16", np.int16),
          ("i32", np.int32), ("i64", np.int64)]
 
