@@ -1,4 +1,4 @@
-"""Speed of language models beside llama.cpp: prompts of 512 tokens, and tokens one by one, of files of `rlx quantize`."""
+"""Speed of language models beside llama.cpp: prompts of 512 tokens, and tokens one by one."""
 import json
 import os
 import pathlib

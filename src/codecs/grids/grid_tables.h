@@ -1,5 +1,6 @@
-// Grids of the formats IQ1, IQ2 and IQ3: facts of the public format. Written by scripts/make_codec_grids from the
-// package gguf 0.19.0 of PyPI (MIT licence). A word holds the digits of an entry, element 0 in the low bits.
+// Grids of the formats IQ1, IQ2 and IQ3: facts of the public format. Written by scripts/make_codec_grids
+// from the package gguf 0.19.0 of PyPI (MIT licence). A word holds the digits of an entry, element 0 in the low
+// bits.
 #pragma once
 
 #include <array>
