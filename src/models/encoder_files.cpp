@@ -192,8 +192,10 @@ EncoderConfig EncoderConfig::from_gguf(const ModelFields& f, const WeightSource&
   c.epsilon = f.real(at + "attention.layer_norm_epsilon");
   if (nomic) c.rotary_theta = f.real_or(at + "rope.freq_base", 10000);
   const Index head = c.hidden / c.heads;
-  if (f.integer_or(at + "rope.dimension_count", 1, largest, head) != head)
-    f.fail_expected(at + "rope.dimension_count", std::to_string(head));
+  for (const std::string_view field : {"rope.dimension_count", "attention.key_length", "attention.value_length"}) {
+    const std::string name = at + std::string(field);
+    if (f.integer_or(name, 1, largest, head) != head) f.fail_expected(name, std::to_string(head));
+  }
   if (f.boolean_or(at + "attention.causal", false)) f.fail_expected(at + "attention.causal", "false");
   c.vocab_size = rows_of_table(weights, "token_embd.weight", c.hidden);
   c.token_types = weights.contains("token_types.weight") ? rows_of_table(weights, "token_types.weight", c.hidden) : 0;
