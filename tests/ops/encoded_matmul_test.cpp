@@ -40,6 +40,8 @@ TEST(EncodedMatmul, EveryFormatTimesF32) {
     ++formats;
     SCOPED_TRACE(w->type().text());
     for (const Index m : {1, 2, 3, 5, 8, 16, 33}) {
+      // The many formats of several planes differ in the decoder only.
+      if (codec->encoding->planes.size() > 1 && m != 1 && m != 8) continue;
       const Tensor x = numbers({m, k}, 5);
       const Tensor want = Tensor::of(DType::f32, {m, 67}, product(x, *w));
       at_every_level([&] {
@@ -113,7 +115,7 @@ TEST(EncodedMatmul, BlocksAlongTheColumns) {
   for (const Codec* codec : all_codecs()) {
     const Index columns = 3 * codec->encoding->block;
     const auto w = matrix(*codec, 70, columns, 3);
-    if (!w) continue;
+    if (!w || codec->encoding->planes.size() > 1) continue;  // several planes: constants only
     SCOPED_TRACE(w->type().text());
     const Tensor x = numbers({5, 70}, 5), dense = decode(*w);
     Builder g;
