@@ -4,6 +4,8 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <span>
+#include <tuple>
 #include <utility>
 
 #include "core/error.h"
@@ -116,6 +118,14 @@ class UnicodeNormalizer : public Normalizer {
 
   static int combining_class(utf8proc_int32_t c) { return c < 0x80 ? 0 : utf8proc_get_property(c)->combining_class; }
 
+  // By class; those of one class stay in their order.
+  static void order_marks(std::span<utf8proc_int32_t> marks) {
+    std::vector<std::tuple<int, std::size_t, utf8proc_int32_t>> order;
+    for (std::size_t i = 0; i < marks.size(); ++i) order.emplace_back(combining_class(marks[i]), i, marks[i]);
+    std::sort(order.begin(), order.end());
+    for (std::size_t i = 0; i < marks.size(); ++i) marks[i] = std::get<2>(order[i]);
+  }
+
   void flush(std::vector<utf8proc_int32_t>& run, std::string& out) const {
     for (std::size_t i = 0; i < run.size();) {  // marks in their canonical order
       if (combining_class(run[i]) == 0) {
@@ -124,8 +134,7 @@ class UnicodeNormalizer : public Normalizer {
       }
       std::size_t end = i;
       while (end < run.size() && combining_class(run[end]) != 0) ++end;
-      std::stable_sort(run.begin() + static_cast<std::ptrdiff_t>(i), run.begin() + static_cast<std::ptrdiff_t>(end),
-                       [](auto a, auto b) { return combining_class(a) < combining_class(b); });
+      order_marks(std::span(run).subspan(i, end - i));
       i = end;
     }
     auto size = static_cast<utf8proc_ssize_t>(run.size());

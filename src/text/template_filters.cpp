@@ -276,18 +276,22 @@ Value sort(Arguments& a) {
   const bool backwards = a.flag_or("reverse", false), case_sensitive = a.flag_or("case_sensitive", false);
   const Value attribute = a.take_or("attribute", Value::none());
   a.done();
-  std::vector<std::pair<Value, Value>> keyed;
+  struct Keyed {
+    Value key, item;
+    std::size_t place;  // equal ones stay in their order
+  };
+  std::vector<Keyed> keyed;
   for (const Value& item : elements(a.in.arena(), a.self)) {
     const Value key = attribute.is(Kind::none) ? item : attribute_of(a, item, attribute);
-    keyed.emplace_back(without_case(a, key, case_sensitive), item);
+    keyed.push_back({without_case(a, key, case_sensitive), item, keyed.size()});
   }
-  for (std::size_t i = 1; i < keyed.size(); ++i) compare(keyed[i - 1].first, keyed[i].first);  // all have an order
-  std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& x, const auto& y) {
-    const int order = compare(x.first, y.first);
-    return backwards ? order > 0 : order < 0;
+  for (std::size_t i = 1; i < keyed.size(); ++i) compare(keyed[i - 1].key, keyed[i].key);  // all have an order
+  std::sort(keyed.begin(), keyed.end(), [&](const Keyed& x, const Keyed& y) {
+    const int order = compare(x.key, y.key);
+    return order == 0 ? x.place < y.place : backwards ? order > 0 : order < 0;
   });
   std::vector<Value> out;
-  for (const auto& [key, item] : keyed) out.push_back(item);
+  for (const Keyed& k : keyed) out.push_back(k.item);
   return list(a, std::move(out));
 }
 
