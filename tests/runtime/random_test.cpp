@@ -58,7 +58,7 @@ void check_all(unsigned first, unsigned count) {
   EXPECT_LE(wrong.size(), static_cast<std::size_t>(compared) / 10000) << all << (wrong.empty() ? "" : wrong[0]);
 }
 
-TEST(RandomPrograms, GiveWhatTheReferenceGives) { check_all(1000, 150); }
+TEST(RandomPrograms, GiveWhatTheReferenceGives) { check_all(2000, 150); }
 TEST(BulkRandomPrograms, GiveWhatTheReferenceGives) { check_all(10000, 4000); }
 
 }  // namespace
