@@ -1,6 +1,5 @@
 // `rlx inspect` of GGUF files and `rlx quantize`, as a user meets them.
 #include <fmt/format.h>
-
 #include <gtest/gtest.h>
 
 #include <cmath>
