@@ -69,7 +69,8 @@ struct Total {
   void add(const GgufEntry& e) {
     ++tensors;
     bytes += e.bytes;
-    elements += static_cast<double>(e.bytes / e.type->bytes) * static_cast<double>(e.type->block);
+    const Index blocks = e.bytes / e.type->bytes;
+    elements += static_cast<double>(blocks) * static_cast<double>(e.type->block);
   }
 };
 

@@ -33,8 +33,9 @@ class LevelTable {
       for (std::uint8_t i = 1; i < 16; ++i) {
         if (distance(at, i) < distance(at, best)) best = i;
       }
-      nearest_[static_cast<std::size_t>(at + 128)] = best;
-      level_at_[static_cast<std::size_t>(at + 128)] = levels[best];
+      const auto place = static_cast<std::size_t>(at) + 128;
+      nearest_[place] = best;
+      level_at_[place] = levels[best];
     }
   }
   /// The scale d for which sum w (x - d level)^2 is least over the tried ones.

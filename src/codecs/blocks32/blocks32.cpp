@@ -16,7 +16,7 @@ namespace {
 // Of two halves of a block, the codes of one lie in the low bits of 16 bytes, those of the other in the high bits.
 constexpr int half = 16;
 
-struct Q4_0 {
+struct Q40 {
   static constexpr std::string_view name = "q4_0";
   static constexpr Index elements = 32, bytes = 18;
   static constexpr IntegerForm integers = blocks32::q4_0;
@@ -50,7 +50,7 @@ std::array<std::int8_t, 32> put_line(const float* from, const float* importance,
   return codes;
 }
 
-struct Q4_1 {
+struct Q41 {
   static constexpr std::string_view name = "q4_1";
   static constexpr Index elements = 32, bytes = 20;
   static constexpr IntegerForm integers = blocks32::q4_1;
@@ -91,7 +91,7 @@ void put_five_bits(const std::array<std::int8_t, 32>& codes, std::uint8_t* word)
   }
 }
 
-struct Q5_0 {
+struct Q50 {
   static constexpr std::string_view name = "q5_0";
   static constexpr Index elements = 32, bytes = 22;
   static constexpr IntegerForm integers = blocks32::q5_0;
@@ -111,7 +111,7 @@ struct Q5_0 {
   }
 };
 
-struct Q5_1 {
+struct Q51 {
   static constexpr std::string_view name = "q5_1";
   static constexpr Index elements = 32, bytes = 24;
   static constexpr IntegerForm integers = blocks32::q5_1;
@@ -146,7 +146,7 @@ float put_bytes(const float* from, std::uint8_t* scale, std::uint8_t* codes) {
   return d * static_cast<float>(sum);
 }
 
-struct Q8_0 {
+struct Q80 {
   static constexpr std::string_view name = "q8_0";
   static constexpr Index elements = 32, bytes = 34;
   static constexpr IntegerForm integers = blocks32::q8_0;
@@ -157,7 +157,7 @@ struct Q8_0 {
 };
 
 // Holds the scaled sum of its codes too, for products with other blocks.
-struct Q8_1 {
+struct Q81 {
   static constexpr std::string_view name = "q8_1";
   static constexpr Index elements = 32, bytes = 36;
 
@@ -169,8 +169,8 @@ struct Q8_1 {
 };
 
 constexpr std::string_view source = "GGUF file format, ggml";
-constexpr std::array codecs{block_codec<Q4_0>(source), block_codec<Q4_1>(source), block_codec<Q5_0>(source),
-                            block_codec<Q5_1>(source), block_codec<Q8_0>(source), block_codec<Q8_1>(source)};
+constexpr std::array codecs{block_codec<Q40>(source), block_codec<Q41>(source), block_codec<Q50>(source),
+                            block_codec<Q51>(source), block_codec<Q80>(source), block_codec<Q81>(source)};
 
 }  // namespace
 

@@ -8,7 +8,7 @@ namespace rlx {
 namespace {
 
 // A set bit is d, a clear one -d: d, bits.
-struct Q1_0 {
+struct Q10 {
   static constexpr std::string_view name = "q1_0";
   static constexpr Index elements = 128, bytes = 18;
 
@@ -22,7 +22,7 @@ struct Q1_0 {
 };
 
 // Codes 0 to 3 are -1 to 2, four to a byte: d, codes.
-struct Q2_0 {
+struct Q20 {
   static constexpr std::string_view name = "q2_0";
   static constexpr Index elements = 64, bytes = 18;
 
@@ -45,7 +45,7 @@ void decode_digits(BlockBytes bytes, unsigned power, float d, BlockFloats to) {
 }
 
 // 48 bytes of five digits, 4 of four digits, d.
-struct Tq1_0 {
+struct Tq10 {
   static constexpr std::string_view name = "tq1_0";
   static constexpr Index elements = 256, bytes = 54;
 
@@ -61,7 +61,7 @@ struct Tq1_0 {
 };
 
 // Codes 0 to 3 are -1 to 2, in halves of 32 bytes of four codes: codes, d.
-struct Tq2_0 {
+struct Tq20 {
   static constexpr std::string_view name = "tq2_0";
   static constexpr Index elements = 256, bytes = 66;
 
@@ -76,8 +76,8 @@ struct Tq2_0 {
 };
 
 constexpr std::string_view source = "GGUF file format, ggml";
-constexpr std::array codecs{block_codec<Q1_0>(source), block_codec<Q2_0>(source), block_codec<Tq1_0>(source),
-                            block_codec<Tq2_0>(source)};
+constexpr std::array codecs{block_codec<Q10>(source), block_codec<Q20>(source), block_codec<Tq10>(source),
+                            block_codec<Tq20>(source)};
 
 }  // namespace
 

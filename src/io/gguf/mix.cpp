@@ -166,6 +166,7 @@ const GgufTensorType& fitting(const GgufTensorType& type, Index columns) {
   };
   constexpr Row rows[] = {{"IQ4_XS", "IQ4_NL"}, {"Q2_K", "Q4_0"}, {"Q3_K", "Q4_0"}, {"TQ1_0", "Q4_0"},
                           {"TQ2_0", "Q4_0"},    {"Q4_K", "Q5_0"}, {"Q5_K", "Q5_1"}, {"Q6_K", "Q8_0"}};
+  // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): types are rows of a table
   if (columns % type.block == 0) return type;
   for (const Row& r : rows) {
     const GgufTensorType& smaller = *find_gguf_type(r.to);
