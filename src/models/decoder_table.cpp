@@ -207,7 +207,8 @@ template <Index depth>
 void gemma_scale(DecoderReading& r) {
   r.c.embedding_scale = std::sqrt(static_cast<double>(r.c.hidden));
   if (r.gguf()) {
-    if (r.c.layers == depth) r.c.attention_scale = 1 / std::sqrt(static_cast<double>(r.c.hidden / r.c.heads));
+    const Index share = r.c.hidden / r.c.heads;
+    if (r.c.layers == depth) r.c.attention_scale = 1 / std::sqrt(static_cast<double>(share));
     return;
   }
   r.c.attention_scale = 1 / std::sqrt(r.real_or("", "query_pre_attn_scalar", 256));
