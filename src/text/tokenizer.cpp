@@ -78,8 +78,7 @@ constexpr std::string_view end_names[] = {"<|eot_id|>",
                                           "<end_of_utterance>",
                                           "<|END_OF_TURN_TOKEN|>",
                                           "<|endofprompt|>",
-                                          "<\xEF\xBD\x9C"
-                                          "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"};
+                                          "<｜end▁of▁sentence｜>"};
 
 }  // namespace
 

@@ -161,7 +161,7 @@ void pack_matrix(const CodedMatrix& m, const std::byte* from, Index block_bytes,
                  std::byte* to) {
   const IntegerForm& form = *m.form;
   const Index units = m.units(inner), row_bytes = units * block_bytes;
-  const std::unique_ptr<std::array<IntegerBlock, coded_group>> blocks(new std::array<IntegerBlock, coded_group>{});
+  const auto blocks = std::make_unique<std::array<IntegerBlock, coded_group>>();
   const auto* const blocks_at = reinterpret_cast<const std::uint8_t*>(from);
   const PanelPacker packer(form);
   const Index unit_bytes = Sizes(form).unit();

@@ -237,6 +237,36 @@ void encoded_cases(std::vector<Case<MatmulAttrs>>& cases) {
   add(true, CaseInput(DType::f32, {2, 0}), encoded({3, 0}));
 }
 
+// Integers, complex numbers, infinity and NaN.
+void typed_cases(std::vector<Case<MatmulAttrs>>& cases) {
+  const auto f = [](std::vector<Dim> dims) { return CaseInput(DType::f32, std::move(dims)); };
+  const auto i = [](std::vector<Dim> dims) { return CaseInput(DType::i32, std::move(dims)).range(0, 9); };
+  cases.push_back({{}, {.inputs = {i({2, 5, 3}), i({3, 7})}, .tolerance = exact}});
+  cases.push_back({{true, true}, {.inputs = {i({3, 5}), i({7, 3})}, .tolerance = exact}});
+  cases.push_back(
+      {{},
+       {.inputs = {CaseInput(DType::i8, {1, 2}).filled({100, 27}), CaseInput(DType::i8, {2, 1}).filled({2, 3})},
+        .expected = {{25}},
+        .tolerance = exact,
+        .other_dtypes = false}});
+  cases.push_back({{},
+                   {.inputs = {CaseInput(DType::i64, {1, 2}).filled({4294967296.0, 1}),
+                               CaseInput(DType::i64, {2, 1}).filled({1048576, 3})},
+                    .expected = {{4503599627370499.0}},
+                    .tolerance = exact,
+                    .other_dtypes = false}});
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  cases.push_back({{},
+                   {.inputs = {f({2, 2}).filled({inf, 1, 1, 1}), f({2, 2}).filled({1, 0, 1, 1})},
+                    .expected = {{inf, nan, 2, 1}},
+                    .gradient = false}});
+  for (const bool ta : {false, true}) {
+    cases.push_back(
+        {{ta, !ta},
+         {.inputs = {{DType::c64, {2, 3, 3}}, {DType::c64, {3, 3}}}, .gradient = false, .other_dtypes = false}});
+  }
+}
+
 std::vector<Case<MatmulAttrs>> matmul_cases() {
   const Dim b = Dim::symbol("B", 1, 8), s = Dim::symbol("S", 1, 16), k = Dim::symbol("K", 0, 8);
   const auto f = [](std::vector<Dim> dims) { return CaseInput(DType::f32, std::move(dims)); };
@@ -271,31 +301,7 @@ std::vector<Case<MatmulAttrs>> matmul_cases() {
   add(f({2, 3}), f({3, 0}));
   add(f({0, 2, 3}), f({1, 3, 2}));
   cases.push_back({{}, {.inputs = {f({2, 0}), f({0, 3})}, .expected = {{0, 0, 0, 0, 0, 0}}}});
-  const auto i = [](std::vector<Dim> dims) { return CaseInput(DType::i32, std::move(dims)).range(0, 9); };
-  cases.push_back({{}, {.inputs = {i({2, 5, 3}), i({3, 7})}, .tolerance = exact}});
-  cases.push_back({{true, true}, {.inputs = {i({3, 5}), i({7, 3})}, .tolerance = exact}});
-  cases.push_back(
-      {{},
-       {.inputs = {CaseInput(DType::i8, {1, 2}).filled({100, 27}), CaseInput(DType::i8, {2, 1}).filled({2, 3})},
-        .expected = {{25}},
-        .tolerance = exact,
-        .other_dtypes = false}});
-  cases.push_back({{},
-                   {.inputs = {CaseInput(DType::i64, {1, 2}).filled({4294967296.0, 1}),
-                               CaseInput(DType::i64, {2, 1}).filled({1048576, 3})},
-                    .expected = {{4503599627370499.0}},
-                    .tolerance = exact,
-                    .other_dtypes = false}});
-  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
-  cases.push_back({{},
-                   {.inputs = {f({2, 2}).filled({inf, 1, 1, 1}), f({2, 2}).filled({1, 0, 1, 1})},
-                    .expected = {{inf, nan, 2, 1}},
-                    .gradient = false}});
-  for (const bool ta : {false, true}) {
-    cases.push_back(
-        {{ta, !ta},
-         {.inputs = {{DType::c64, {2, 3, 3}}, {DType::c64, {3, 3}}}, .gradient = false, .other_dtypes = false}});
-  }
+  typed_cases(cases);
   encoded_cases(cases);
   return cases;
 }

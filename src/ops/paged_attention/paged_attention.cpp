@@ -179,8 +179,7 @@ constinit const Op<PagedAttentionAttrs> paged_attention_op{{
 }};
 
 Value paged_attention(const PagedOperands& o, PagedAttentionAttrs attrs) {
-  return o.q.builder->emit_one(paged_attention_op, std::move(attrs),
-                               {o.q, o.keys, o.values, o.tables, o.sequences, o.positions});
+  return o.q.builder->emit_one(paged_attention_op, attrs, {o.q, o.keys, o.values, o.tables, o.sequences, o.positions});
 }
 
 std::span<const OpDef* const> paged_attention_ops() {

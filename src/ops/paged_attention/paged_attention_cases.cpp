@@ -36,7 +36,7 @@ void add_options(Cases& cases) {
     in.push_back(integers({3}, {0, 1, 1}));
     const auto page = static_cast<double>(a.page);
     in.push_back(integers({3}, {page + 1, 0, 2 * page - 1}));
-    cases.push_back({std::move(a), {.inputs = std::move(in)}});
+    cases.push_back({a, {.inputs = std::move(in)}});
   };
   for (const DType pool : {DType::f32, DType::f16, DType::bf16}) add({.page = 4}, {.pool = pool});
   add({.page = 4, .window = 1}, {});
@@ -71,7 +71,7 @@ void add_positions(Cases& cases) {
   const auto add = [&](PagedAttentionAttrs a, std::vector<double> sequences, std::vector<double> positions,
                        std::vector<double> expected) {
     const Dim tokens(static_cast<Index>(positions.size()));
-    cases.push_back({std::move(a),
+    cases.push_back({a,
                      {.inputs = {{DType::f32, {tokens, 1, 2}},
                                  row({6, 1, 2}, std::vector<double>(12, 0.0)),
                                  row({6, 1, 1}, {1, 10, 100, 1000, 10000, 100000}),
