@@ -24,7 +24,7 @@ struct SamplerOptions {
   double repeat_penalty = 1;     // positive logits of tokens that were there are divided by it, others multiplied
   double frequency_penalty = 0;  // taken off a token's logit for each time it was there
   double presence_penalty = 0;   // taken off a token's logit if it was there
-  std::map<std::int32_t, double> logit_bias;
+  std::map<std::int32_t, double> logit_bias = {};
   std::uint64_t seed = 0;  // with the position of the token it gives the number that draws it
 
   static SamplerOptions greedy() { return {.temperature = 0}; }
