@@ -25,7 +25,7 @@ inline std::filesystem::path models_root() {
 
 /// A file of a fetched model; empty if it is not there.
 inline std::optional<std::filesystem::path> model_file(const std::string& name, const std::string& file) {
-  const std::filesystem::path path = models_root() / name / file;
+  std::filesystem::path path = models_root() / name / file;
   std::error_code none;
   if (!std::filesystem::exists(path, none)) return std::nullopt;
   return path;

@@ -162,78 +162,24 @@ class OnnxMutator {
                                             ""};
     return one_of(words);
   }
+  // The words of a text that a blank ends each.
+  static std::vector<std::string> words(std::string_view text) {
+    std::vector<std::string> all;
+    for (std::size_t end = 0; (end = text.find(' ')) != text.npos; text.remove_prefix(end + 1)) {
+      all.emplace_back(text.substr(0, end));
+    }
+    return all;
+  }
   std::string attribute_name() {
-    static constexpr const char* names[] = {"axis",
-                                            "axes",
-                                            "perm",
-                                            "keepdims",
-                                            "pads",
-                                            "strides",
-                                            "dilations",
-                                            "group",
-                                            "kernel_shape",
-                                            "mode",
-                                            "to",
-                                            "value",
-                                            "direction",
-                                            "hidden_size",
-                                            "ceil_mode",
-                                            "auto_pad",
-                                            "batch_dims",
-                                            "exclusive",
-                                            "reverse",
-                                            "largest",
-                                            "sorted",
-                                            "alpha",
-                                            "beta",
-                                            "transA",
-                                            "transB",
-                                            "epsilon",
-                                            "num_outputs",
-                                            "allowzero",
-                                            "noop_with_empty_axes",
-                                            "blocksize",
-                                            "output_shape",
-                                            "output_padding",
-                                            "count_include_pad",
-                                            "storage_order",
-                                            "select_last_index",
-                                            "upper",
-                                            "p",
-                                            "num_groups",
-                                            "block_size",
-                                            "saturate",
-                                            "is_causal",
-                                            "q_num_heads",
-                                            "kv_num_heads",
-                                            "scale",
-                                            "softcap",
-                                            "layout",
-                                            "linear_before_reset",
-                                            "clip",
-                                            "input_forget",
-                                            "activations",
-                                            "align_corners",
-                                            "padding_mode",
-                                            "reduction",
-                                            "ignore_index",
-                                            "onesided",
-                                            "inverse",
-                                            "seed",
-                                            "dtype",
-                                            "sampling_ratio",
-                                            "spatial_scale",
-                                            "new_axis",
-                                            "center_point_box",
-                                            "fmod",
-                                            "detect_positive",
-                                            "starts",
-                                            "ends",
-                                            "split",
-                                            "shape",
-                                            "min",
-                                            "max",
-                                            "broadcast"};
+    static const std::vector<std::string> names = words(
+        "axis axes perm keepdims pads strides dilations group kernel_shape mode to value direction "
+        "hidden_size ceil_mode auto_pad batch_dims exclusive reverse largest sorted alpha beta transA "
+        "transB epsilon num_outputs allowzero noop_with_empty_axes blocksize output_shape output_padding "
+        "count_include_pad storage_order select_last_index upper p num_groups block_size saturate "
+        "is_causal q_num_heads kv_num_heads scale softcap layout linear_before_reset clip input_forget "
+        "activations align_corners padding_mode reduction ignore_index onesided inverse seed dtype "
+        "sampling_ratio spatial_scale new_axis center_point_box fmod detect_positive starts ends split "
+        "shape min max broadcast ");
     return one_of(names);
   }
   // Operators of all domains, as the importer has them.

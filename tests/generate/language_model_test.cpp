@@ -33,7 +33,7 @@ class Texts : public testing::Test {
   // The program's output and exit code.
   std::pair<std::string, int> program(const std::string& arguments, const std::string& input = "") const {
     const std::string command = fmt::format("printf '{}' | {} {} 2>&1", input, RLX_PROGRAM, arguments);
-    FILE* const pipe = ::popen(command.c_str(), "r");
+    FILE* const pipe = ::popen(command.c_str(), "r");  // NOLINT(bugprone-command-processor): as a user's shell does
     std::string out;
     std::array<char, 4096> part{};
     for (std::size_t n = 0; (n = std::fread(part.data(), 1, part.size(), pipe)) > 0;) out.append(part.data(), n);

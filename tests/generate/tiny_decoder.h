@@ -99,7 +99,7 @@ struct TinyDecoder {
 
   template <class Attend>
   Value forward(Builder& b, Value ids, Value at, Attend attend) const {
-    const Dim t = ids.dim(0);
+    const Dim& t = ids.dim(0);
     unsigned number = 0;
     const auto linear = [&](Value x, Index in, Index out) {
       return matmul(x, weight(b, ++number, {in, out}, 2 / std::sqrt(static_cast<double>(in))));

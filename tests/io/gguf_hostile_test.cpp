@@ -229,7 +229,6 @@ std::string split_part(std::string_view tensor, std::uint64_t number, std::uint6
 }
 
 TEST(GgufHostile, I8_SplitModels) {
-  namespace fs = std::filesystem;
   const std::string folder = make_folder(), first = folder + "/m-00001-of-00002.gguf",
                     second = folder + "/m-00002-of-00002.gguf";
   const auto opens = [&](const std::string& path) { return [path] { const GgufFile f(path); }; };
@@ -261,7 +260,7 @@ TEST(GgufHostile, I8_SplitModelsStayInTheirFolder) {
   const std::string folder = make_folder(), other = make_folder();
   write_text(folder + "/m-00001-of-00002.gguf", split_part("a", 0, 2, 2));
   write_text(other + "/b.gguf", split_part("b", 1, 2, 2));
-  fs::create_symlink(other + "/b.gguf", folder + "/m-00002-of-00002.gguf");
+  std::filesystem::create_symlink(other + "/b.gguf", folder + "/m-00002-of-00002.gguf");
   EXPECT_TRUE(refuses([&] { const GgufFile f(folder + "/m-00001-of-00002.gguf"); }, "outside of its folder"));
 }
 

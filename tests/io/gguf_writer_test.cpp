@@ -184,7 +184,7 @@ void write_model(const std::string& path, DType dtype) {
   GgufMetadata m;
   m.set("general.architecture", "llama");
   m.set("llama.block_count", std::uint32_t{1});
-  const auto tensor = [&](std::vector<Index> shape, DType type) {
+  const auto tensor = [&](const std::vector<Index>& shape, DType type) {
     Tensor t(type, shape);
     std::vector<double> values(static_cast<std::size_t>(t.count()));
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(0.37 * static_cast<double>(i * i % 1009));

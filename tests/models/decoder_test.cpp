@@ -97,7 +97,8 @@ TEST_P(Decoders, PagedEqualTransformersInAnyChunks) {
   const double worst = relative_error(got, answer.at("logits"));
   EXPECT_LE(worst, 1e-4);
   RecordProperty("error", fmt::format("{:.2e}", worst));
-  for (const std::size_t chunk : {1, 5, 16}) EXPECT_EQ(chunked(d, tokens, chunk), want) << "chunks of " << chunk;
+  for (const std::size_t chunk : {std::size_t{1}, std::size_t{5}, std::size_t{16}})
+    EXPECT_EQ(chunked(d, tokens, chunk), want) << "chunks of " << chunk;
   // Two sequences in one run, of which one has begun before.
   const Index a = d.open(), b = d.open();
   const RunPart first{a, std::span(tokens).first(7), 7};
