@@ -1,7 +1,13 @@
 """Language models. `--only RE` measures the parts whose names match: types (every block format bit for bit against
-ggml), encoders (their squared error beside ggml's), formats (those of several planes against models of their texts)."""
+ggml), encoders (their squared error beside ggml's), formats (those of several planes against models of their texts), tokenizers
+(ids of thousands of hard texts beside the reference libraries)."""
+import re
+
 import codecs_beside_ggml
+import llm_tokenizers
 
 
 def figures(root, only=None):
     yield from codecs_beside_ggml.figures(root, only)
+    if re.search(only or "", "tokenizers"):
+        yield from llm_tokenizers.figures(root)
