@@ -365,9 +365,7 @@ def sentencepiece_kinds(root, golden):
 
 def smollm2(root, golden):
     """The vocabulary of the real model file, beside the reference built from its tokens and merges."""
-    path = llm_tokenizers.folder().parent / "smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
-    other = pathlib.Path("/tmp/smol/SmolLM2-135M-Instruct.Q4_1.gguf")
-    path = path if path.is_file() else other
+    path = llm_tokenizers.folder().parent / "smollm2-135m-instruct-q4_1" / "SmolLM2-135M-Instruct.Q4_1.gguf"
     if golden or not path.is_file():
         return
 
