@@ -1,7 +1,7 @@
 """Language models. `--only RE` measures the parts whose names match: types (every block format bit for bit against
 ggml), encoders (their squared error beside ggml's), formats (those of several planes against models of their texts),
-tokenizers (ids of thousands of hard texts beside the reference libraries), logits (beside transformers), and the speed of
-decode and prefill beside llama.cpp, alone and beside a busy process (contention).
+tokenizers (ids of thousands of hard texts beside the reference libraries), logits (beside transformers), and the speed
+of decode and prefill beside llama.cpp, alone and beside a busy process (contention).
 """
 import re
 
