@@ -22,7 +22,7 @@ std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::s
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const std::string made = rlx::fuzz::OnnxMutator(seed)(text);
   if (seed % 64 == 0 || made == text || made.size() > most) return LLVMFuzzerMutate(data, size, most);
-  std::memcpy(data, made.data(), made.size());
+  std::copy(made.begin(), made.end(), data);
   return made.size();
 }
 
@@ -32,7 +32,7 @@ std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* a, std::size_t size_a,
   const std::string made = rlx::fuzz::OnnxMutator(seed).cross({reinterpret_cast<const char*>(a), size_a},
                                                               {reinterpret_cast<const char*>(b), size_b});
   if (made.size() > most) return 0;
-  std::memcpy(out, made.data(), made.size());
+  std::copy(made.begin(), made.end(), out);
   return made.size();
 }
 }

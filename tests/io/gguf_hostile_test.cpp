@@ -256,7 +256,6 @@ TEST(GgufHostile, I8_SplitModels) {
 }
 
 TEST(GgufHostile, I8_SplitModelsStayInTheirFolder) {
-  namespace fs = std::filesystem;
   const std::string folder = make_folder(), other = make_folder();
   write_text(folder + "/m-00001-of-00002.gguf", split_part("a", 0, 2, 2));
   write_text(other + "/b.gguf", split_part("b", 1, 2, 2));
