@@ -5,7 +5,9 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
+import build
 import cpu_run
 import turns
 
@@ -32,49 +34,25 @@ class Speed(cpu_run.Run):
             subprocess.run([self.rlx, "quantize", source, made, "--type", kind], check=True, stdout=sys.stderr)
         return made
 
-    def ours(self, path, threads, prompt, answer, runs=3):
-        """Seconds a token, and the whole report."""
-        done = subprocess.run([*pinned(threads),
-    self.rlx,
-    "bench-llm",
-    path,
-    "-p",
-    str(prompt),
-    "-n",
-    str(answer),
-    "-r",
-    str(runs),
-    "-t",
-    str(threads),
-    "--json"],
-    capture_output=True,
-    text=True,
-     check=False)
-        if done.returncode != 0:
-            raise SystemExit(f"figures: rlx bench-llm {path}: {done.stderr.strip()}")
-        return json.loads(done.stdout)
+    def bench(self, command, path, threads, prompt, answer, *options):
+        """What a benchmark prints as JSON; nothing when it fails."""
+        done = subprocess.run([*pinned(threads), *command, path, "-p", str(prompt), "-n", str(answer), "-r", "3", "-t",
+                               str(threads), *options], capture_output=True, text=True, check=False)
+        return json.loads(done.stdout) if done.returncode == 0 else None
 
-    def theirs(self, path, threads, prompt, answer, runs=3):
+    def ours(self, path, threads, prompt, answer):
+        report = self.bench([self.rlx, "bench-llm"], path, threads, prompt, answer, "--json")
+        if report is None:
+            raise SystemExit(f"figures: rlx bench-llm {path} failed")
+        return report
+
+    def theirs(self, path, threads, prompt, answer):
+        """Seconds a token, or nothing."""
         if not self.llama:
             return None
-        done = subprocess.run([*pinned(threads),
-    pathlib.Path(self.llama) / "llama-bench",
-    "-m",
-    path,
-    "-p",
-    str(prompt),
-    "-n",
-    str(answer),
-    "-r",
-    str(runs),
-    "-t",
-    str(threads),
-    "-o",
-    "json"],
-    capture_output=True,
-    text=True,
-     check=False)
-        return 1 / json.loads(done.stdout)[0]["avg_ts"] if done.returncode == 0 else None
+        program = pathlib.Path(self.llama) / "llama-bench"
+        report = self.bench([program, "-m"], path, threads, prompt, answer, "-o", "json")
+        return report and 1 / report[0]["avg_ts"]
 
 
 def pinned(threads):
@@ -133,11 +111,27 @@ def contention(run, kind):
     yield f"contention: decode {kind} beside a spinner, 2 threads times 1 thread", two / one, 0.9, two / one >= 0.9
 
 
+def prefix(run):
+    """The time to the first token behind 2,048 tokens, cold, over that with these tokens in the cache."""
+    problem = build.release(run.root, "rlx_tests_generate")
+    if problem:
+        raise SystemExit(problem)
+    with tempfile.TemporaryDirectory() as folder:
+        report = pathlib.Path(folder) / "report.xml"
+        subprocess.run([run.root / "build/release/tests/rlx_tests_generate",
+                        "--gtest_filter=BulkSmolLm.CachedPrefixesAnswerSooner", f"--gtest_output=xml:{report}"],
+                       capture_output=True, check=False)
+        found = re.search(r'name="first_token_ratio" value="([\d.]+)"', report.read_text(encoding="utf-8"))
+    ratio = float(found[1]) if found else 0.0
+    yield "prefix of 2,048 tokens reused: first token, times faster", ratio, 20, ratio >= 20
+
+
 def parts():
     for kind in TYPES:
         for threads in (1, 2):
             yield f"decode {kind}, {threads}", lambda run, a=(kind, threads): decode(run, *a)
             yield f"prefill {kind}, {threads}", lambda run, a=(kind, threads): prefill(run, *a)
+    yield "prefix", prefix
     yield "contention", lambda run: contention(run, "q4_0")
 
 

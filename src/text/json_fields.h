@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <filesystem>
 #include <initializer_list>
+#include <string>
 #include <string_view>
 
 #include "core/json.h"
@@ -26,6 +28,16 @@ inline std::optional<JsonValue> find_value(const JsonValue& object, std::string_
   const std::optional<JsonValue> value = object.find(key);
   return value && !value->is_null() ? value : std::nullopt;
 }
+
+/// A token beside its id, `["[SEP]", 102]`: the id.
+inline Index read_token_id(const JsonValue& pair, Index most = most_token_id) {
+  if (!pair.is_array() || pair.size() != 2) pair.fail_expected("a token and its id");
+  pair.at(Index{0}).as_string();
+  return pair.at(Index{1}).as_index(0, most);
+}
+
+/// A file of at most as many bytes as a JSON text may have; throws Error that names the path.
+std::string read_bounded_file(const std::filesystem::path& path);
 
 /// A string of one of the given names, by its place.
 inline std::size_t read_choice(const JsonValue& value, std::initializer_list<std::string_view> names) {

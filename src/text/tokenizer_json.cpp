@@ -341,20 +341,6 @@ class Reader {
   std::vector<AddedToken> added_;
 };
 
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  require(file.is_open(), "cannot open {}", path.string());
-  std::string text;
-  std::vector<char> block(1 << 20);
-  const std::size_t most = JsonLimits{}.bytes;
-  while (file.read(block.data(), static_cast<std::streamsize>(block.size())), file.gcount() > 0) {
-    text.append(block.data(), static_cast<std::size_t>(file.gcount()));
-    require(text.size() <= most, "{}: more than {} bytes, the most that are read", path.string(), most);
-  }
-  require(file.eof(), "cannot read {}", path.string());
-  return text;
-}
-
 }  // namespace
 
 Tokenizer Tokenizer::from_json(std::string_view text, std::string_view config, std::string_view name) {
@@ -367,7 +353,8 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
   std::error_code none;
   const std::filesystem::path json = folder / "tokenizer.json", config = folder / "tokenizer_config.json";
   require(std::filesystem::exists(json, none), "{} holds no tokenizer.json", folder.string());
-  return from_json(read_file(json), std::filesystem::exists(config, none) ? read_file(config) : "{}", json.string());
+  return from_json(read_bounded_file(json), std::filesystem::exists(config, none) ? read_bounded_file(config) : "{}",
+                   json.string());
 }
 
 }  // namespace rlx

@@ -208,12 +208,6 @@ PreTokenizers read_pre_tokenizers(const JsonValue& value, bool bytes_allowed) {
 
 namespace {
 
-Index read_special(const JsonValue& side) {  // ["[SEP]", 102]
-  if (!side.is_array() || side.size() != 2) side.fail_expected("a token and its id");
-  side.at(Index{0}).as_string();
-  return side.at(Index{1}).as_index(0, most_token_id);
-}
-
 void read_template(const JsonValue& value, TokenizerParts& p) {
   require_known(value, {"type", "single", "pair", "special_tokens"});
   const JsonValue special_tokens = value.at("special_tokens");
@@ -249,8 +243,8 @@ void read_post_processor(const JsonValue& value, TokenizerParts& p) {
       read_template(stage, p);
     } else if (type == "BertProcessing" || type == "RobertaProcessing") {
       require_known(stage, {"type", "sep", "cls", "trim_offsets", "add_prefix_space"});
-      p.before = {static_cast<std::int32_t>(read_special(stage.at("cls")))};
-      p.after = {static_cast<std::int32_t>(read_special(stage.at("sep")))};
+      p.before = {static_cast<std::int32_t>(read_token_id(stage.at("cls")))};
+      p.after = {static_cast<std::int32_t>(read_token_id(stage.at("sep")))};
     } else {
       stage.at("type").fail_expected("BertProcessing, ByteLevel, RobertaProcessing, Sequence or TemplateProcessing");
     }

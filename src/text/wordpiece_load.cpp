@@ -1,12 +1,11 @@
 // WordPieceTokenizer from files: tokenizer.json, or vocab.txt with tokenizer_config.json.
 #include <algorithm>
 #include <fstream>
-#include <initializer_list>
 #include <map>
 #include <set>
 
 #include "core/error.h"
-#include "core/json.h"
+#include "text/json_fields.h"
 #include "text/unicode.h"
 #include "text/wordpiece.h"
 
@@ -15,14 +14,6 @@ namespace rlx {
 namespace {
 
 constexpr Index most_id = 2147483647;
-
-// Members that a reader does not know could change the meaning, so they are refused.
-void require_known(const JsonValue& object, std::initializer_list<std::string_view> known) {
-  for (const JsonMember& m : object.members()) {
-    if (std::find(known.begin(), known.end(), m.key) != known.end()) continue;
-    m.value.fail_expected("no such member");
-  }
-}
 
 void require_type(const JsonValue& object, std::string_view type) {
   const JsonValue value = object.at("type");
@@ -65,13 +56,6 @@ AddedToken read_added(const JsonValue& value) {
   return out;
 }
 
-// One side of BertProcessing: ["[SEP]", 102].
-Index read_bert_side(const JsonValue& side) {
-  if (!side.is_array() || side.size() != 2) side.fail_expected("a token and its id");
-  side.at(0).as_string();
-  return side.at(1).as_index(0, most_id);
-}
-
 void read_template(const JsonValue& value, WordPieceSpec& spec) {
   require_known(value, {"type", "single", "pair", "special_tokens"});
   const JsonValue special_tokens = value.at("special_tokens");
@@ -103,8 +87,8 @@ void read_post_processor(const JsonValue& value, WordPieceSpec& spec) {
     read_template(value, spec);
   } else if (type.as_string() == "BertProcessing") {
     require_known(value, {"type", "sep", "cls"});
-    spec.before = {read_bert_side(value.at("cls"))};
-    spec.after = {read_bert_side(value.at("sep"))};
+    spec.before = {read_token_id(value.at("cls"), most_id)};
+    spec.after = {read_token_id(value.at("sep"), most_id)};
   } else {
     type.fail_expected("\"TemplateProcessing\" or \"BertProcessing\"");
   }
@@ -118,20 +102,6 @@ std::optional<Index> find_id(const WordPieceSpec& spec, std::string_view token) 
     if (added.content == token) return added.id;
   }
   return std::nullopt;
-}
-
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  require(file.is_open(), "cannot open {}", path.string());
-  std::string text;
-  std::vector<char> block(1 << 20);
-  const std::size_t most = JsonLimits{}.bytes;
-  while (file.read(block.data(), static_cast<std::streamsize>(block.size())), file.gcount() > 0) {
-    text.append(block.data(), static_cast<std::size_t>(file.gcount()));
-    require(text.size() <= most, "{}: more than {} bytes, the most that are read", path.string(), most);
-  }
-  require(file.eof(), "cannot read {}", path.string());
-  return text;
 }
 
 std::vector<std::pair<std::string, Index>> read_lines(std::string_view text) {
@@ -257,10 +227,11 @@ WordPieceTokenizer WordPieceTokenizer::from_vocab(std::string_view vocab, std::s
 WordPieceTokenizer WordPieceTokenizer::load(const std::filesystem::path& folder) {
   std::error_code none;
   const std::filesystem::path json = folder / "tokenizer.json", config = folder / "tokenizer_config.json";
-  if (std::filesystem::exists(json, none)) return from_json(read_file(json), json.string());
+  if (std::filesystem::exists(json, none)) return from_json(read_bounded_file(json), json.string());
   require(std::filesystem::exists(folder / "vocab.txt", none), "{} holds neither tokenizer.json nor vocab.txt",
           folder.string());
-  return from_vocab(read_file(folder / "vocab.txt"), std::filesystem::exists(config, none) ? read_file(config) : "{}");
+  return from_vocab(read_bounded_file(folder / "vocab.txt"),
+                    std::filesystem::exists(config, none) ? read_bounded_file(config) : "{}");
 }
 
 }  // namespace rlx

@@ -148,16 +148,6 @@ TEST(PagedDecoder, SharedPagesAreCopiedBeforeWriting) {
   EXPECT_EQ(logits_of(*d, c, {tokens[12]}), logits_of(*fresh, fresh->open(), tokens));
 }
 
-template <class F>
-void expect_error(F f, const std::string& message) {
-  try {
-    f();
-    ADD_FAILURE() << "no error: " << message;
-  } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find(message), std::string::npos) << e.what() << "\n  expected: " << message;
-  }
-}
-
 TEST(PagedDecoder, Errors) {
   const TinyDecoder tiny;
   const auto d = make_decoder(tiny, {.context = 16, .pages = 5});

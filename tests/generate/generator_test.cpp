@@ -282,16 +282,6 @@ TEST(Generate, CancelledRequestsGiveTheirPagesBack) {
   g.cancel(a);  // nothing is there any more
 }
 
-template <class F>
-void expect_error(F f, const std::string& message) {
-  try {
-    f();
-    ADD_FAILURE() << "no error: " << message;
-  } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find(message), std::string::npos) << e.what() << "\n  expected: " << message;
-  }
-}
-
 TEST(Generate, Errors) {
   const TinyDecoder tiny;
   Generator g(make_decoder(tiny, {.context = 32, .pages = 6}));

@@ -130,4 +130,15 @@ inline std::shared_ptr<PagedDecoder> make_decoder(const TinyDecoder& tiny,
   return std::make_shared<PagedDecoder>(cpu_session({.threads = threads}), tiny.paged(), options);
 }
 
+/// What `f` throws says this.
+template <class F>
+void expect_error(F f, const std::string& message) {
+  try {
+    f();
+    ADD_FAILURE() << "no error: " << message;
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find(message), std::string::npos) << e.what() << "\n  expected: " << message;
+  }
+}
+
 }  // namespace rlx::test

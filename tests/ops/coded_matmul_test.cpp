@@ -12,6 +12,7 @@
 #include "levels.h"
 #include "ops/constant/constant.h"
 #include "ops/encode/encode.h"
+#include "ops/encoded_product.h"
 #include "ops/matmul/coded_form.h"
 #include "ops/matmul/matmul.h"
 #include "ops/scalar/scalar.h"
@@ -26,17 +27,6 @@ std::vector<const Codec*> coded_formats() {
     if (coded_matrix(*codec->encoding)) all.push_back(codec);
   }
   return all;
-}
-
-Tensor run_coded(const Tensor& x, const Tensor& w, unsigned pieces = 0) {
-  Builder g;
-  const Value a = g.input("x", x.type()), b = constant(g, w);
-  const Graph graph = g.finish({matmul(a, b, {false, true})});
-  const std::vector<Tensor> in{x, w};
-  std::string why;
-  const auto out = run_node(graph, graph.outputs[0].node, in, {}, cpu_makers(), {.pieces = pieces}, &why);
-  EXPECT_TRUE(out) << why;
-  return out ? (*out)[0] : Tensor();
 }
 
 TEST(CodedMatmul, FormatsThatHaveKernels) {
@@ -84,11 +74,11 @@ TEST(CodedMatmul, EveryFormTimesBlocksOfActivations) {
         const Tensor x = encode(numbers({m, k}, 5), *find_codec("a8"));
         const Tensor want = Tensor::of(DType::f32, {m, n}, product(decode(x), w));
         at_every_level([&] {
-          const Tensor got = run_coded(x, w);
+          const Tensor got = run_product(x, w);
           // One column may be small beside the products that it is the sum of.
           const Difference d = compare(got, want, relative(n == 1 ? 2e-5 : 2e-6));
           EXPECT_TRUE(d.ok) << "rows " << m << " " << d.where;
-          EXPECT_TRUE(identical(run_coded(x, w, 7), got)) << "in pieces, rows " << m;
+          EXPECT_TRUE(identical(run_product(x, w, true, 7), got)) << "in pieces, rows " << m;
         });
       }
     }
@@ -105,12 +95,12 @@ TEST(CodedMatmul, RowsHaveTheSameBitsAlone) {
     const std::vector<double> values = load<double>(rows);
     const Codec& a8 = *find_codec("a8");
     at_every_level([&] {
-      const std::vector<double> all = load<double>(run_coded(encode(rows, a8), w));
+      const std::vector<double> all = load<double>(run_product(encode(rows, a8), w));
       for (const Index first : {0, 17, 191, 196}) {
         for (const Index count : {1, 2, 3, 4}) {
           const std::vector<double> some(values.begin() + first * k, values.begin() + (first + count) * k);
           const Tensor x = encode(Tensor::of(DType::f32, {count, k}, some), a8);
-          const std::vector<double> alone = load<double>(run_coded(x, w));
+          const std::vector<double> alone = load<double>(run_product(x, w));
           EXPECT_TRUE(std::equal(alone.begin(), alone.end(), all.begin() + first * n)) << first << " " << count;
         }
       }
@@ -125,7 +115,7 @@ TEST(CodedMatmul, NothingSaturates) {
   const Tensor w = encode(Tensor::of(DType::f32, {1, 96}, large), *find_codec("q8_0"));
   const Tensor x = encode(Tensor::of(DType::f32, {1, 96}, signs), *find_codec("a8"));
   const double unit = load<double>(decode(w))[0];
-  at_every_level([&] { EXPECT_NEAR(load<double>(run_coded(x, w))[0], -32 * unit, 1e-5); });
+  at_every_level([&] { EXPECT_NEAR(load<double>(run_product(x, w))[0], -32 * unit, 1e-5); });
 }
 
 // NaN in a row stays in that row.
@@ -141,7 +131,7 @@ TEST(CodedMatmul, NaNStaysInItsRow) {
     if (k % codec->encoding->block != 0) continue;
     const Tensor w = random_blocks(*codec, 5, k, 3);
     at_every_level([&] {
-      const std::vector<double> y = load<double>(run_coded(encoded, w));
+      const std::vector<double> y = load<double>(run_product(encoded, w));
       for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / 5 == 1) << i;
     });
   }

@@ -13,23 +13,13 @@
 #include "levels.h"
 #include "ops/constant/constant.h"
 #include "ops/encode/encode.h"
+#include "ops/encoded_product.h"
 #include "ops/gather/gather.h"
 #include "ops/matmul/matmul.h"
 #include "run_step.h"
 
 namespace rlx::test {
 namespace {
-
-Tensor run_product(const Tensor& x, const Tensor& w, bool packed, unsigned pieces = 0) {
-  Builder g;
-  const Value a = g.input("x", x.type()), b = packed ? constant(g, w) : g.input("w", w.type());
-  const Graph graph = g.finish({matmul(a, b, {false, true})});
-  const std::vector<Tensor> in{x, w};
-  std::string why;
-  const auto out = run_node(graph, graph.outputs[0].node, in, {}, cpu_makers(), {.pieces = pieces}, &why);
-  EXPECT_TRUE(out) << why;
-  return out ? (*out)[0] : Tensor();
-}
 
 TEST(EncodedMatmul, EveryFormatTimesF32) {
   int formats = 0;

@@ -13,32 +13,28 @@ namespace rlx {
 
 namespace {
 
-// With an encoded operand.
-std::optional<Step> encoded_maker(const StepArgs& n) {
-  if (n.in[0].type.encoding) {
-    const auto plan = plan_coded_product(n, n.node.attrs.as<MatmulAttrs>(), n.in[0], n.in[1], n.out[0].type);
-    if (!plan) return {};
-    if (!n.out[0].dense()) return n.decline("matmul writes dense rows");
-    StepBuilder s("matmul_coded");
-    const auto out = s.write<std::byte>(n.out[0]);
-    return coded_step(s, *plan, {.out = out});
-  }
-  const auto plan = plan_encoded_product(n, n.node.attrs.as<MatmulAttrs>(), n.in[0], n.in[1], n.out[0].type);
+// A plan's step that writes to memory.
+template <class Plan>
+std::optional<Step> plain_step(const StepArgs& n, const char* name, const std::optional<Plan>& plan,
+                               Step (*make)(StepBuilder&, const Plan&, ProductEnd)) {
   if (!plan) return {};
   if (!n.out[0].dense()) return n.decline("matmul writes dense rows");
-  StepBuilder s("matmul_encoded");
+  StepBuilder s(name);
   const auto out = s.write<std::byte>(n.out[0]);
-  return encoded_step(s, *plan, {.out = out});
+  return make(s, *plan, {.out = out});
 }
 
 std::optional<Step> matmul_step(const StepArgs& n) {
-  if (n.in[1].type.encoding) return encoded_maker(n);
-  const auto plan = plan_product(n, n.node.attrs.as<MatmulAttrs>(), n.in[0], n.in[1], n.out[0].type);
-  if (!plan) return {};
-  if (!n.out[0].dense()) return n.decline("matmul writes dense rows");
-  StepBuilder s("matmul");
-  const auto out = s.write<std::byte>(n.out[0]);
-  return product_step(s, *plan, {.out = out});
+  const auto& attrs = n.node.attrs.as<MatmulAttrs>();
+  const Slot &a = n.in[0], &b = n.in[1];
+  const TensorType& result = n.out[0].type;
+  if (b.type.encoding && a.type.encoding) {
+    return plain_step(n, "matmul_coded", plan_coded_product(n, attrs, a, b, result), coded_step);
+  }
+  if (b.type.encoding) {
+    return plain_step(n, "matmul_encoded", plan_encoded_product(n, attrs, a, b, result), encoded_step);
+  }
+  return plain_step(n, "matmul", plan_product(n, attrs, a, b, result), product_step);
 }
 
 // A bias that the kernel can add, which is then taken from the body: of the product's type; for halves of f32, between
